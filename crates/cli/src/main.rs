@@ -1,0 +1,2 @@
+//! The fedtvd binary.
+fn main() {}

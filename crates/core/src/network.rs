@@ -1,0 +1,258 @@
+//! A network is data: a list of layers with their sizes, which every trainer interprets.
+//!
+//! The named models are values of [`Network`], a user can write one in TOML, and later methods change
+//! widths. Names are the prefix of the layer's tensors, spelled as PyTorch spells them (`layer1.0.conv1`).
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+/// Channels, height and width of one sample at some point of a network; a flat vector is `[n, 1, 1]`.
+pub type Shape = [usize; 3];
+
+/// Layers in order, with what goes in and how many classes come out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Network {
+    /// One sample: channels, height, width.
+    pub input: Shape,
+    /// Length of the logits.
+    pub classes: usize,
+    /// From input to logits.
+    pub layers: Vec<Layer>,
+}
+
+/// One layer. What has parameters has a name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "layer")]
+pub enum Layer {
+    /// 2-d convolution: zero padding, square stride.
+    Conv {
+        /// Prefix of the tensors.
+        name: String,
+        /// Output channels.
+        out: usize,
+        /// Height and width of the kernel.
+        kernel: [usize; 2],
+        /// Step between windows, in both directions.
+        stride: usize,
+        /// Zeros added on every side.
+        pad: usize,
+        /// Whether a bias is added per channel.
+        bias: bool,
+    },
+    /// Fully connected layer with bias, on a flat input.
+    Linear {
+        /// Prefix of the tensors.
+        name: String,
+        /// Output length.
+        out: usize,
+    },
+    /// max(x, 0).
+    Relu,
+    /// Largest value of each window, no padding; an incomplete window at the edge is dropped.
+    MaxPool {
+        /// Height and width of the window.
+        size: usize,
+        /// Step between windows.
+        stride: usize,
+    },
+    /// Mean of each window, no padding.
+    AveragePool {
+        /// Height and width of the window.
+        size: usize,
+        /// Step between windows.
+        stride: usize,
+    },
+    /// Mean over height and width; the result is flat.
+    GlobalPool,
+    /// Batch normalisation per channel: eps 1e-5, running statistics with momentum 0.1.
+    BatchNorm {
+        /// Prefix of the tensors.
+        name: String,
+    },
+    /// Group normalisation: eps 1e-5.
+    GroupNorm {
+        /// Prefix of the tensors.
+        name: String,
+        /// Number of groups; divides the channels.
+        groups: usize,
+    },
+    /// Sets a share of the values to zero while training and scales the others up.
+    Dropout {
+        /// The share, from 0 to below 1.
+        rate: f64,
+    },
+    /// Makes the sample a flat vector, channel by channel.
+    Flatten,
+    /// body(x) + shortcut(x); an empty shortcut is x itself.
+    Residual {
+        /// The long way.
+        body: Vec<Layer>,
+        /// The short way.
+        shortcut: Vec<Layer>,
+    },
+}
+
+/// Why layers do not fit together.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum NetworkError {
+    /// A layer cannot take what the layer before it gives.
+    #[error("layer {at} ({layer}) cannot take {}x{}x{}: {why}", .shape[0], .shape[1], .shape[2])]
+    Misfit {
+        /// Place in the list, counted from 1; inside a residual block "3.1".
+        at: String,
+        /// The layer's kind.
+        layer: &'static str,
+        /// The shape at that point.
+        shape: Shape,
+        /// What would have been right.
+        why: String,
+    },
+    /// The last layer does not give one number per class.
+    #[error("the network ends with {}x{}x{}, but {classes} classes need {classes}x1x1", .shape[0], .shape[1], .shape[2])]
+    Classes {
+        /// The last shape.
+        shape: Shape,
+        /// How many were promised.
+        classes: usize,
+    },
+    /// Two layers have tensors of one name.
+    #[error("two layers are called {0}; names must differ")]
+    SameName(String),
+}
+
+impl Layer {
+    /// The kind's name, for messages.
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::Conv { .. } => "conv",
+            Self::Linear { .. } => "linear",
+            Self::Relu => "relu",
+            Self::MaxPool { .. } => "maxpool",
+            Self::AveragePool { .. } => "avgpool",
+            Self::GlobalPool => "globalpool",
+            Self::BatchNorm { .. } => "batchnorm",
+            Self::GroupNorm { .. } => "groupnorm",
+            Self::Dropout { .. } => "dropout",
+            Self::Flatten => "flatten",
+            Self::Residual { .. } => "residual",
+        }
+    }
+
+    /// The shape that comes out when `shape` goes in; `at` is the layer's place, for the error.
+    pub fn output(&self, shape: Shape, at: &str) -> Result<Shape, NetworkError> {
+        let misfit = |why: String| NetworkError::Misfit { at: at.to_owned(), layer: self.word(), shape, why };
+        let [channels, height, width] = shape;
+        let windows = |size: [usize; 2], stride: usize, pad: usize| {
+            if stride == 0 || size.contains(&0) {
+                return Err(misfit("window and stride must be at least 1".into()));
+            }
+            let (high, wide) = (height + 2 * pad, width + 2 * pad);
+            if size[0] > high || size[1] > wide {
+                return Err(misfit(format!(
+                    "its {}x{} window does not fit into {high}x{wide}",
+                    size[0], size[1]
+                )));
+            }
+            Ok(((high - size[0]) / stride + 1, (wide - size[1]) / stride + 1))
+        };
+        match self {
+            Self::Conv { out, kernel, stride, pad, .. } => {
+                if *out == 0 {
+                    return Err(misfit("it needs at least 1 output channel".into()));
+                }
+                let (high, wide) = windows(*kernel, *stride, *pad)?;
+                Ok([*out, high, wide])
+            }
+            Self::MaxPool { size, stride } | Self::AveragePool { size, stride } => {
+                let (high, wide) = windows([*size; 2], *stride, 0)?;
+                Ok([channels, high, wide])
+            }
+            Self::Linear { out, .. } => match (out, height, width) {
+                (0, ..) => Err(misfit("it needs at least 1 output".into())),
+                (_, 1, 1) => Ok([*out, 1, 1]),
+                _ => Err(misfit("it needs a flat input; put flatten before it".into())),
+            },
+            Self::GroupNorm { groups, .. } if *groups == 0 || channels % groups != 0 => {
+                Err(misfit(format!("{groups} groups do not divide {channels} channels")))
+            }
+            Self::Dropout { rate } if !(0.0..1.0).contains(rate) => {
+                Err(misfit(format!("its rate {rate} is outside 0 to below 1")))
+            }
+            Self::Relu | Self::BatchNorm { .. } | Self::GroupNorm { .. } | Self::Dropout { .. } => Ok(shape),
+            Self::GlobalPool => Ok([channels, 1, 1]),
+            Self::Flatten => Ok([channels * height * width, 1, 1]),
+            Self::Residual { body, shortcut } => {
+                let long = outputs(body, shape, &format!("{at}."))?;
+                let short = outputs(shortcut, shape, &format!("{at}.shortcut."))?;
+                if long == short {
+                    Ok(long)
+                } else {
+                    Err(misfit(format!(
+                        "its body gives {}x{}x{} and its shortcut {}x{}x{}",
+                        long[0], long[1], long[2], short[0], short[1], short[2]
+                    )))
+                }
+            }
+        }
+    }
+}
+
+fn outputs(layers: &[Layer], input: Shape, prefix: &str) -> Result<Shape, NetworkError> {
+    layers
+        .iter()
+        .enumerate()
+        .try_fold(input, |shape, (i, layer)| layer.output(shape, &format!("{prefix}{}", i + 1)))
+}
+
+impl Network {
+    /// Checks that the layers fit together and end with one number per class.
+    pub fn check(&self) -> Result<(), NetworkError> {
+        let shape = outputs(&self.layers, self.input, "")?;
+        if shape != [self.classes, 1, 1] {
+            return Err(NetworkError::Classes { shape, classes: self.classes });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conv(out: usize, kernel: usize, stride: usize, pad: usize) -> Layer {
+        Layer::Conv { name: "conv1".into(), out, kernel: [kernel; 2], stride, pad, bias: true }
+    }
+
+    #[test]
+    fn shapes_follow_kernel_stride_and_padding() {
+        assert_eq!(conv(6, 5, 1, 0).output([1, 28, 28], "1"), Ok([6, 24, 24]));
+        assert_eq!(conv(6, 3, 2, 1).output([3, 32, 32], "1"), Ok([6, 16, 16]));
+        assert_eq!(Layer::MaxPool { size: 2, stride: 2 }.output([6, 5, 5], "1"), Ok([6, 2, 2]));
+        assert_eq!(Layer::Flatten.output([16, 4, 4], "1"), Ok([256, 1, 1]));
+    }
+
+    #[test]
+    fn a_misfit_names_the_layer_the_shape_and_what_would_be_right() {
+        let network = Network {
+            input: [1, 28, 28],
+            classes: 10,
+            layers: vec![conv(6, 5, 1, 0), Layer::Linear { name: "fc".into(), out: 10 }],
+        };
+        assert_eq!(
+            network.check().unwrap_err().to_string(),
+            "layer 2 (linear) cannot take 6x24x24: it needs a flat input; put flatten before it"
+        );
+        let error = conv(6, 5, 1, 0).output([1, 4, 4], "1").unwrap_err().to_string();
+        assert_eq!(error, "layer 1 (conv) cannot take 1x4x4: its 5x5 window does not fit into 4x4");
+    }
+
+    #[test]
+    fn a_residual_block_must_give_one_shape_both_ways() {
+        let block = Layer::Residual { body: vec![conv(8, 3, 2, 1)], shortcut: vec![] };
+        let error = block.output([4, 8, 8], "3").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "layer 3 (residual) cannot take 4x8x8: its body gives 8x4x4 and its shortcut 4x8x8"
+        );
+    }
+}

@@ -1,0 +1,71 @@
+//! A pass over a client's data, as data: whatever a method does between gradient and step is a field of it.
+//!
+//! So a trainer elsewhere (another process, PyTorch, a GPU) can do all of it on its device, with the
+//! parameters going in and out once.
+
+use crate::stream::{Key, Purpose, Stream};
+use serde::{Deserialize, Serialize};
+
+/// The optimiser of `torch.optim.SGD` (no dampening).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Sgd {
+    /// Learning rate.
+    pub lr: f64,
+    /// Momentum; 0 is plain SGD.
+    pub momentum: f64,
+    /// Whether the momentum is Nesterov's.
+    pub nesterov: bool,
+    /// Added to the gradient as weight_decay * w.
+    pub weight_decay: f64,
+}
+
+/// A proximal term: the gradient gets + mu (w - anchor).
+#[derive(Clone, Copy, Debug)]
+pub struct Pull<'a> {
+    /// How strongly.
+    pub mu: f64,
+    /// Where to; one number per trainable parameter.
+    pub anchor: &'a [f32],
+}
+
+/// Some epochs of local training.
+#[derive(Clone, Copy, Debug)]
+pub struct Pass<'a> {
+    /// How many epochs.
+    pub epochs: u32,
+    /// Number of the first: epoch e draws from stream e, so four passes of one equal one pass of four.
+    pub first_epoch: u32,
+    /// Samples per step; the last step of an epoch takes what is left.
+    pub batch: usize,
+    /// Where order, dropout and augmentation are drawn from.
+    pub key: Key,
+    /// Whether the momentum buffer of the pass before goes on; otherwise it starts at zero.
+    pub keep_velocity: bool,
+    /// The optimiser.
+    pub sgd: Sgd,
+    /// A proximal term.
+    pub pull: Option<Pull<'a>>,
+    /// A constant vector added to the gradient; one number per trainable parameter.
+    pub push: Option<&'a [f32]>,
+    /// Added to the logits inside the loss; one number per class.
+    pub logits: Option<&'a [f32]>,
+}
+
+impl Pass<'_> {
+    /// The order in which epoch `epoch` visits the rows.
+    pub fn order(&self, epoch: u32, rows: &[u32]) -> Vec<u32> {
+        let mut order = rows.to_vec();
+        self.stream(Purpose::Order, epoch).shuffle(&mut order);
+        order
+    }
+
+    /// The stream of one purpose in one epoch.
+    pub fn stream(&self, purpose: Purpose, epoch: u32) -> Stream {
+        self.key.at(purpose, 0, 0).stream(u64::from(epoch))
+    }
+
+    /// Optimiser steps that `samples` samples take.
+    pub fn steps(&self, samples: usize) -> u64 {
+        u64::from(self.epochs) * samples.div_ceil(self.batch) as u64
+    }
+}
