@@ -4,7 +4,9 @@
 //! generator, and nothing starts a thread: the same state and the same updates give the same bits anywhere.
 
 mod acceptance;
+pub mod bytes;
 pub mod client;
+pub mod conformance;
 pub mod enrolment;
 pub mod exact;
 pub mod failure;
@@ -17,6 +19,7 @@ pub mod nearest;
 pub mod network;
 pub mod notation;
 pub mod params;
+mod parcel;
 pub mod pass;
 pub mod profile;
 pub mod recipe;
