@@ -81,7 +81,12 @@ impl Config {
                 other => match Value::of(other) {
                     Some(value) => self.put(&place, &path, value)?,
                     None => {
-                        return Err(misfit(&place, &path, &"a date", "text, a number, true, false or a list"));
+                        return Err(misfit(
+                            &place,
+                            &path,
+                            &"a date",
+                            "text, a number, true, false or a list",
+                        ));
                     }
                 },
             }
@@ -99,8 +104,9 @@ impl Config {
 
     fn put(&mut self, place: &str, path: &str, value: Value) -> Result<(), ConfigError> {
         if let Some(key) = keys::find(path) {
-            let value =
-                key.checked(value).map_err(|(value, expected)| misfit(place, path, &value.shown(), &expected))?;
+            let value = key
+                .checked(value)
+                .map_err(|(value, expected)| misfit(place, path, &value.shown(), &expected))?;
             self.set.insert(key.path, value);
         } else if let Some(param) = path.strip_prefix("strategy.") {
             // Which parameters there are is known when the strategy's name is.
@@ -118,6 +124,12 @@ impl Config {
             let key = keys::find(path).expect("only keys of the table are asked for");
             key.default().unwrap_or_else(|| self.get("seed"))
         })
+    }
+
+    /// Paths of the keys that were set.
+    pub fn paths(&self) -> Vec<String> {
+        let params = self.params.keys().map(|name| format!("strategy.{name}"));
+        self.set.keys().map(|path| (*path).to_owned()).chain(params).collect()
     }
 
     /// The strategy's parameters as (name, value) pairs.
