@@ -16,7 +16,7 @@ use crate::profile::Profile;
 use crate::recipe::Recipe;
 use crate::rules::{Shares, Weighting};
 use crate::spec::{Kind, Param, Range, Settings, Spec};
-use crate::statistic::{Ask, Statistic};
+use crate::statistic::{Ask, Statistic, size};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -101,7 +101,8 @@ fn remember(memory: &mut Memory, seen: &BTreeMap<u64, Vec<f64>>) {
 /// When it was enrolled with something else, which enrolment refuses.
 fn distribution(profile: &Profile) -> Vec<f64> {
     match &profile.statistic {
-        Statistic::Histogram(counts) => counts.iter().map(|&h| h as f64 / profile.size as f64).collect(),
+        // Not the profile's size, which hardened mode caps.
+        Statistic::Histogram(counts) => counts.iter().map(|&h| h as f64 / size(counts) as f64).collect(),
         _ => panic!("client {} was enrolled without the counts that its strategy asks for", profile.client),
     }
 }
