@@ -64,7 +64,10 @@ impl Weighting for Dkw {
         seen.extend(profiles.iter().map(|profile| u64::from(profile.client)).zip(own.iter().cloned()));
         let d = mean(&seen);
         remember(memory, &seen);
-        let inverse: Vec<f64> = own.iter().map(|p| 1.0 / kl(p, &d).max(self.floor)).collect();
+        let floored: Vec<f64> = own.iter().map(|p| kl(p, &d).max(self.floor)).collect();
+        // 1/kl in units of the largest, which no floor is too low for.
+        let least = floored.iter().copied().fold(f64::INFINITY, f64::min);
+        let inverse: Vec<f64> = floored.iter().map(|kl| least / kl).collect();
         let sum: f64 = inverse.iter().sum();
         mixed(self.lambda, inverse.iter().map(|x| x / sum).collect(), size_shares(profiles))
     }
