@@ -51,6 +51,19 @@ pub enum Property {
     EqualWeightsForEqualClients,
     /// The next model lies within the range of the clients' models, number by number.
     StaysBetweenTheClients,
+    /// Buffers become the clients' mean, with the weights of the round.
+    AveragesBuffers,
+}
+
+impl Property {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::AgreesOnEqualClients,
+        Self::TrainsPlainly,
+        Self::EqualWeightsForEqualClients,
+        Self::StaysBetweenTheClients,
+        Self::AveragesBuffers,
+    ];
 }
 
 /// A number or a yes-or-no that can be set.
