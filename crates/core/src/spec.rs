@@ -66,6 +66,18 @@ impl Property {
     ];
 }
 
+impl fmt::Display for Property {
+    /// What a method without it is like.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::AgreesOnEqualClients => "equal clients do not simply give their model back",
+            Self::TrainsPlainly => "a client's model is not that of plain SGD on cross-entropy",
+            Self::EqualWeightsForEqualClients => "equal clients can have unequal weights",
+            Self::StaysBetweenTheClients => "the next model can lie outside the range of the clients' models",
+        })
+    }
+}
+
 /// A number or a yes-or-no that can be set.
 #[derive(Debug)]
 pub struct Param {
