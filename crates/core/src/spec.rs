@@ -74,6 +74,7 @@ impl fmt::Display for Property {
             Self::TrainsPlainly => "a client's model is not that of plain SGD on cross-entropy",
             Self::EqualWeightsForEqualClients => "equal clients can have unequal weights",
             Self::StaysBetweenTheClients => "the next model can lie outside the range of the clients' models",
+            Self::AveragesBuffers => "buffers are not averaged with the clients' weights",
         })
     }
 }
