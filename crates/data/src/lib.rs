@@ -3,3 +3,9 @@
 pub mod decode;
 pub mod mini;
 pub mod split;
+pub mod statistics;
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
