@@ -1,7 +1,9 @@
 //! Data sets, and every way of splitting them over clients.
 
 pub mod decode;
+pub mod holdout;
 pub mod mini;
+pub mod set;
 pub mod split;
 pub mod statistics;
 
