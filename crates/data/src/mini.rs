@@ -22,14 +22,14 @@ pub enum MiniError {
 
 /// 12,000 images for training and 2,000 for testing, 1x28x28, 10 classes, bytes worth 0 to 1.
 pub fn load() -> Result<Samples, MiniError> {
-    let mut images = idx::images(&mut Source::bytes("train-images", TRAIN_IMAGES)?)?;
-    let mut labels = idx::labels(&mut Source::bytes("train-labels", TRAIN_LABELS)?, 10)?;
-    let train = labels.len();
-    images.pixels.extend(idx::images(&mut Source::bytes("t10k-images", TEST_IMAGES)?)?.pixels);
-    labels.extend(idx::labels(&mut Source::bytes("t10k-labels", TEST_LABELS)?, 10)?);
-    let values = Values::bytes(images.pixels, &[(0.0, 1.0)]);
-    let labels = labels.into_iter().map(u32::from).collect();
-    Ok(Samples::new([1, images.height, images.width], 10, values, labels, train)?)
+    let (mut pixels, mut labels) = (Vec::with_capacity(14_000 * 28 * 28), Vec::new());
+    for (part, images, names) in [("train", TRAIN_IMAGES, TRAIN_LABELS), ("t10k", TEST_IMAGES, TEST_LABELS)] {
+        idx::images(&mut Source::bytes(&format!("{part}-images"), images)?, &mut pixels)?;
+        labels.push(idx::labels(&mut Source::bytes(&format!("{part}-labels"), names)?, 10)?);
+    }
+    let train = labels[0].len();
+    let labels = labels.concat().into_iter().map(u32::from).collect();
+    Ok(Samples::new([1, 28, 28], 10, Values::bytes(pixels, &[(0.0, 1.0)]), labels, train)?)
 }
 
 #[cfg(test)]

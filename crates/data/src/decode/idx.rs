@@ -4,9 +4,10 @@ use super::{Flaw, Source};
 
 const IMAGES: u32 = 0x0803;
 const LABELS: u32 = 0x0801;
+const TABLE: u32 = 0x0c02;
 
-/// Grey images of one size, row after row.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Grey images of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Images {
     /// How many.
     pub count: usize,
@@ -14,12 +15,10 @@ pub struct Images {
     pub height: usize,
     /// Pixels from left to right.
     pub width: usize,
-    /// `count * height * width` bytes.
-    pub pixels: Vec<u8>,
 }
 
-/// The images of an `idx3-ubyte` file.
-pub fn images(source: &mut Source) -> Result<Images, Flaw> {
+/// Appends the pixels of an `idx3-ubyte` file, image after image, row after row.
+pub fn images(source: &mut Source, pixels: &mut Vec<u8>) -> Result<Images, Flaw> {
     magic(source, IMAGES, "images")?;
     let count = number(source, "the number of images")? as usize;
     let height = side(source, "the height of an image")?;
@@ -27,9 +26,27 @@ pub fn images(source: &mut Source) -> Result<Images, Flaw> {
     let length = count.checked_mul(height * width).ok_or_else(|| {
         source.flaw(4, "a number of images that fits in memory".to_owned(), count.to_string())
     })?;
-    let pixels = source.take(length, &format!("the pixels of {count} images of {height}x{width}"))?;
+    source.append(length, &format!("the pixels of {count} images of {height}x{width}"), pixels)?;
     source.end()?;
-    Ok(Images { count, height, width, pixels })
+    Ok(Images { count, height, width })
+}
+
+/// Column `column` of an `idx2-int` file, whose rows are numbers of four bytes.
+pub fn column(source: &mut Source, column: usize) -> Result<Vec<u32>, Flaw> {
+    magic(source, TABLE, "tables of numbers")?;
+    let count = number(source, "the number of rows")? as usize;
+    let width = side(source, "the width of a row")?;
+    if column >= width {
+        return Err(source.flaw(8, format!("more than {column} columns"), width.to_string()));
+    }
+    let mut values = Vec::new();
+    let mut row = vec![0; 4 * width];
+    for number in 0..count {
+        source.fill(&format!("row {number} of {count}"), &mut row)?;
+        values.push(big_endian(&row[4 * column..4 * column + 4]));
+    }
+    source.end()?;
+    Ok(values)
 }
 
 /// The labels of an `idx1-ubyte` file, each below `classes`.
@@ -63,8 +80,11 @@ fn side(source: &mut Source, what: &str) -> Result<usize, Flaw> {
 }
 
 fn number(source: &mut Source, what: &str) -> Result<u32, Flaw> {
-    let bytes = source.take(4, what)?;
-    Ok(bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
+    Ok(big_endian(&source.take(4, what)?))
+}
+
+fn big_endian(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0, |number, byte| number << 8 | u32::from(*byte))
 }
 
 #[cfg(test)]
@@ -76,14 +96,26 @@ mod tests {
     }
 
     fn complaint(bytes: &[u8]) -> String {
-        images(&mut Source::bytes("x", bytes).unwrap()).unwrap_err().to_string()
+        images(&mut Source::bytes("x", bytes).unwrap(), &mut Vec::new()).unwrap_err().to_string()
     }
 
     #[test]
     fn images_come_back_as_they_are() {
         let bytes = file(&[0x803, 2, 1, 3], &[1, 2, 3, 4, 5, 6]);
-        let images = images(&mut Source::bytes("x", &bytes).unwrap()).unwrap();
-        assert_eq!(images, Images { count: 2, height: 1, width: 3, pixels: vec![1, 2, 3, 4, 5, 6] });
+        let mut pixels = vec![9];
+        let images = images(&mut Source::bytes("x", &bytes).unwrap(), &mut pixels).unwrap();
+        assert_eq!(images, Images { count: 2, height: 1, width: 3 });
+        assert_eq!(pixels, [9, 1, 2, 3, 4, 5, 6]);
+    }
+
+    #[test]
+    fn a_column_of_a_table_comes_back() {
+        let bytes = file(&[0xc02, 2, 3, 1, 2, 3, 4, 500, 6], &[]);
+        assert_eq!(column(&mut Source::bytes("x", &bytes).unwrap(), 1).unwrap(), [2, 500]);
+        assert_eq!(
+            column(&mut Source::bytes("x", &bytes[..30]).unwrap(), 1).unwrap_err().to_string(),
+            "x: at byte 24: expected row 1 of 2 (12 bytes), found the end of the file after 6 bytes"
+        );
     }
 
     #[test]

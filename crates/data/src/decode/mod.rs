@@ -1,6 +1,11 @@
 //! Readers of file formats: whatever the bytes, they answer with data or with one sentence.
 
+pub mod cifar;
+pub mod heart;
 pub mod idx;
+pub mod npy;
+pub mod picture;
 mod source;
+pub mod table;
 
 pub use source::{Flaw, Source};

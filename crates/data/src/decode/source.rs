@@ -2,7 +2,7 @@
 
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
-use std::io::{BufReader, Cursor, Read};
+use std::io::{BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
 use thiserror::Error;
 
@@ -63,17 +63,57 @@ impl<'a> Source<'a> {
         Ok(Self { file, offset: 0, reader })
     }
 
+    /// Bytes that some other reader gives.
+    pub fn reader(name: &str, reader: impl Read + 'a) -> Result<Self, Flaw> {
+        Self::over(name.to_owned(), reader)
+    }
+
     /// The next `length` bytes, which are `what`.
     pub fn take(&mut self, length: usize, what: &str) -> Result<Vec<u8>, Flaw> {
-        let mut bytes = Vec::with_capacity(length.min(TRUST));
+        let mut bytes = Vec::new();
+        self.append(length, what, &mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// Appends the next `length` bytes, which are `what`.
+    pub fn append(&mut self, length: usize, what: &str, into: &mut Vec<u8>) -> Result<(), Flaw> {
+        into.reserve_exact(length.min(TRUST));
+        let (start, before) = (self.offset, into.len());
+        let outcome = self.reader.by_ref().take(length as u64).read_to_end(into);
+        let read = into.len() - before;
+        self.offset += read as u64;
+        match outcome {
+            Err(error) => Err(self.here(what, &error.to_string())),
+            Ok(_) if read < length => Err(self.short(start, what, length, read)),
+            Ok(_) => Ok(()),
+        }
+    }
+
+    /// Fills a slice with the next bytes, which are `what`.
+    pub fn fill(&mut self, what: &str, slice: &mut [u8]) -> Result<(), Flaw> {
         let start = self.offset;
-        let outcome = self.reader.by_ref().take(length as u64).read_to_end(&mut bytes);
+        let mut filled = 0;
+        while filled < slice.len() {
+            match self.reader.read(&mut slice[filled..]) {
+                Ok(0) => return Err(self.short(start, what, slice.len(), filled)),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.here(what, &error.to_string())),
+            }
+            self.offset = start + filled as u64;
+        }
+        Ok(())
+    }
+
+    /// All that follows, which is `what` and no longer than `limit` bytes.
+    pub fn rest(&mut self, limit: usize, what: &str) -> Result<Vec<u8>, Flaw> {
+        let mut bytes = Vec::new();
+        let outcome = self.reader.by_ref().take(limit as u64 + 1).read_to_end(&mut bytes);
         self.offset += bytes.len() as u64;
         match outcome {
-            Err(error) => Err(self.flaw(self.offset, what.to_owned(), error.to_string())),
-            Ok(read) if read < length => {
-                let expected = format!("{what} ({length} bytes)");
-                Err(self.flaw(start, expected, format!("the end of the file after {read} bytes")))
+            Err(error) => Err(self.here(what, &error.to_string())),
+            Ok(_) if bytes.len() > limit => {
+                Err(self.here(&format!("{what} of at most {limit} bytes"), "more bytes"))
             }
             Ok(_) => Ok(bytes),
         }
@@ -99,7 +139,60 @@ impl<'a> Source<'a> {
         Flaw { file: self.file.clone(), offset, expected, found }
     }
 
+    fn short(&self, start: u64, what: &str, length: usize, read: usize) -> Flaw {
+        self.flaw(
+            start,
+            format!("{what} ({length} bytes)"),
+            format!("the end of the file after {read} bytes"),
+        )
+    }
+
     fn here(&self, expected: &str, found: &str) -> Flaw {
         self.flaw(self.offset, expected.to_owned(), found.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    #[test]
+    fn compressed_and_plain_bytes_read_alike() {
+        let content: Vec<u8> = (0..=255).collect();
+        for bytes in [content.clone(), gzip(&content)] {
+            let mut source = Source::bytes("x", &bytes).unwrap();
+            assert_eq!(source.take(200, "a start").unwrap(), content[..200]);
+            let mut more = [0; 56];
+            source.fill("the rest", &mut more).unwrap();
+            assert_eq!(more, content[200..]);
+            source.end().unwrap();
+        }
+    }
+
+    #[test]
+    fn a_cut_or_corrupt_archive_says_where_it_stopped() {
+        let content: Vec<u8> = (0..10_000u32).flat_map(|x| (x * x).to_le_bytes()).collect();
+        let mut bytes = gzip(&content);
+        let cut = &bytes[..bytes.len() / 2];
+        let flaw = Source::bytes("x", cut).unwrap().take(40_000, "numbers").unwrap_err();
+        assert!((1..40_000).contains(&flaw.offset), "{flaw}");
+        let last = bytes.len() - 8;
+        bytes[last] ^= 1;
+        let mut source = Source::bytes("x", &bytes).unwrap();
+        let outcome = source.take(40_000, "numbers").and_then(|_| source.end());
+        assert_eq!(outcome.unwrap_err().offset, 40_000);
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let flaw = Source::open(Path::new("no/such/file")).err().unwrap().to_string();
+        assert!(flaw.starts_with("no/such/file: at byte 0: expected a readable file"), "{flaw}");
     }
 }

@@ -1,9 +1,10 @@
 //! Why a split cannot be made.
 
+use super::FileError;
 use thiserror::Error;
 
 /// Why a split cannot be made.
-#[derive(Clone, Debug, PartialEq, Error)]
+#[derive(Debug, Error)]
 pub enum SplitError {
     /// A parameter outside its range.
     #[error("{name} = {value} is outside {range}")]
@@ -16,7 +17,8 @@ pub enum SplitError {
         range: String,
     },
     /// Too few rows for the clients.
-    #[error("{clients} clients with at least {min_size} rows each need {} rows, but there are {rows}", clients * min_size)]
+    #[error("{clients} clients with at least {min_size} rows each need {} rows, but there are {rows}",
+        clients.saturating_mul(*min_size))]
     Rows {
         /// How many clients.
         clients: usize,
@@ -28,7 +30,7 @@ pub enum SplitError {
     /// No try gave every client enough rows.
     #[error(
         "in {tries} tries the smallest client had at most {best} rows, and {min_size} are asked for: \
-         use a larger alpha, fewer clients or a smaller min_size"
+         make the split less skewed, or use fewer clients or a smaller min_size"
     )]
     Tries {
         /// How many tries.
@@ -38,4 +40,46 @@ pub enum SplitError {
         /// How many rows each client must have.
         min_size: usize,
     },
+    /// Fewer places for labels than classes.
+    #[error(
+        "{clients} clients with {labels} labels each leave some of the {classes} classes without a client: \
+         use more clients or more labels"
+    )]
+    Uncovered {
+        /// How many clients.
+        clients: usize,
+        /// How many labels each has.
+        labels: usize,
+        /// How many classes there are.
+        classes: usize,
+    },
+    /// A natural split of data without owners.
+    #[error("this data set has no natural owners: choose another kind, or name a column with data.group")]
+    NoGroups,
+    /// An owner without training rows.
+    #[error("{name} has no training rows, so it cannot be a client")]
+    EmptyGroup {
+        /// Who.
+        name: String,
+    },
+    /// A file of a saved partition is asked for and not named.
+    #[error("split.kind = \"file\" needs split.file, the path of a partition.json")]
+    NoFile,
+    /// A saved partition that cannot be used.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl SplitError {
+    pub(crate) fn range(name: &'static str, value: f64, range: &str) -> Self {
+        Self::Range { name, value, range: range.to_owned() }
+    }
+
+    /// Refuses what is no finite number above 0.
+    pub(crate) fn unless_positive(name: &'static str, value: f64) -> Result<(), Self> {
+        if value.is_finite() && value > 0.0 {
+            return Ok(());
+        }
+        Err(Self::range(name, value, "the numbers above 0"))
+    }
 }

@@ -1,10 +1,27 @@
-//! Ways of dealing training rows to clients.
+//! Ways of dealing training rows to clients. One file each, named after it.
 
+mod correlated;
+mod deck;
 mod dirichlet;
 mod error;
+mod file;
 mod gamma;
+mod hsu;
+mod iid;
+mod labels;
+mod options;
 mod partition;
+mod quantity;
+mod shards;
 
+pub use correlated::Correlated;
+pub use deck::{Deck, Groups};
 pub use dirichlet::Dirichlet;
 pub use error::SplitError;
+pub use file::{FileError, PartitionFile};
+pub use hsu::Hsu;
+pub use labels::Labels;
+pub use options::{Kind, SplitOptions};
 pub use partition::Partition;
+pub use quantity::Quantity;
+pub use shards::Shards;

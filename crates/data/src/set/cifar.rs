@@ -1,0 +1,150 @@
+//! CIFAR-10 and CIFAR-100: the official binary files, in their folder or in their tar.gz.
+
+use super::catalogue::Entry;
+use super::load::{LoadError, Loaded};
+use super::places::Place;
+use crate::decode::cifar::{IMAGE, Layout, records};
+use crate::decode::{Flaw, Source};
+use fedtvd_core::samples::{Samples, Values};
+use flate2::read::MultiGzDecoder;
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+
+/// Mean and deviation of red, green and blue over CIFAR-10's training set, used for both sets, for training
+/// and test alike (METHODS 1).
+const NORMAL: [(f32, f32); 3] =
+    [(0.491_399_68, 0.247_032_33), (0.482_158_27, 0.243_485_05), (0.446_531_24, 0.261_587_68)];
+
+pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loaded, LoadError> {
+    let rows = (entry.train.iter().sum::<u64>() + entry.test.iter().sum::<u64>()) as usize;
+    let pixels_of = |length: u64| length as usize / layout.record() * IMAGE;
+    let mut pixels = vec![0; rows * IMAGE];
+    let mut labels = vec![Vec::new(); entry.parts.len()];
+    // Where each file's pixels go: an archive may hold them in any order.
+    let mut rest = pixels.as_mut_slice();
+    let mut slots = Vec::new();
+    for (part, labels) in entry.parts.iter().zip(&mut labels) {
+        let (slot, after) = rest.split_at_mut(pixels_of(part.length));
+        slots.push((part.name, slot, labels, false));
+        rest = after;
+    }
+    match place {
+        Place::Folder(folder) => {
+            for (name, slot, labels, done) in &mut slots {
+                records(&mut Source::open(&folder.join(name))?, layout, slot, labels)?;
+                *done = true;
+            }
+        }
+        Place::Archive(path) => {
+            each_member(path, |name, reader| {
+                if let Some((_, slot, labels, done)) = slots.iter_mut().find(|slot| slot.0 == name) {
+                    labels.clear();
+                    let name = format!("{} in {}", name, path.display());
+                    records(&mut Source::reader(&name, reader)?, layout, slot, labels)?;
+                    *done = true;
+                }
+                Ok(())
+            })?;
+        }
+    }
+    if let Some((name, ..)) = slots.iter().find(|slot| !slot.3) {
+        let file = place.path().display().to_string();
+        let found = "an archive without it".to_owned();
+        return Err(Flaw { file, offset: 0, expected: format!("a member {name}"), found }.into());
+    }
+    let train = entry.train.iter().sum::<u64>() as usize;
+    let samples =
+        Samples::new(entry.shape, layout.classes(), Values::bytes(pixels, &NORMAL), labels.concat(), train)?;
+    let class_names = (0..layout.classes()).map(|class| class.to_string()).collect();
+    Ok(Loaded { samples, groups: None, class_names, notes: Vec::new() })
+}
+
+/// Calls `visit` with the file name and content of each file in a tar.gz.
+pub(crate) fn each_member(
+    path: &Path,
+    mut visit: impl FnMut(&str, &mut dyn Read) -> Result<(), Flaw>,
+) -> Result<(), Flaw> {
+    let broken = |error: std::io::Error| Flaw {
+        file: path.display().to_string(),
+        offset: 0,
+        expected: "a tar.gz".to_owned(),
+        found: error.to_string(),
+    };
+    let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(broken)?);
+    let mut archive = tar::Archive::new(MultiGzDecoder::new(file));
+    for member in archive.entries().map_err(broken)? {
+        let mut member = member.map_err(broken)?;
+        let name = member.path().map_err(broken)?.file_name().map(|name| name.to_string_lossy().into_owned());
+        if let Some(name) = name.filter(|_| member.header().entry_type().is_file()) {
+            visit(&name, &mut member)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::set::catalogue::Part;
+
+    const SMALL: Entry = Entry {
+        name: "small",
+        about: "",
+        licence: "",
+        shape: [3, 32, 32],
+        train: &[1, 2],
+        test: &[1, 0],
+        folders: &[],
+        parts: &[
+            Part { name: "one.bin", address: None, length: 2 * 3073, sha256: "" },
+            Part { name: "two.bin", address: None, length: 3073, sha256: "" },
+            Part { name: "test.bin", address: None, length: 3073, sha256: "" },
+        ],
+        archive: None,
+    };
+
+    fn record(label: u8, pixel: u8) -> Vec<u8> {
+        [vec![label], vec![pixel; IMAGE]].concat()
+    }
+
+    fn archive(members: &[(&str, Vec<u8>)]) -> tempfile::NamedTempFile {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let gzip = flate2::write::GzEncoder::new(file.reopen().unwrap(), flate2::Compression::fast());
+        let mut tar = tar::Builder::new(gzip);
+        for (name, content) in members {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            tar.append_data(&mut header, format!("folder/{name}"), content.as_slice()).unwrap();
+        }
+        tar.into_inner().unwrap().finish().unwrap();
+        file
+    }
+
+    #[test]
+    fn an_archive_may_hold_its_files_in_any_order() {
+        let file = archive(&[
+            ("test.bin", record(0, 4)),
+            ("readme.html", vec![1, 2, 3]),
+            ("two.bin", record(1, 3)),
+            ("one.bin", [record(1, 1), record(0, 2)].concat()),
+        ]);
+        let place = Place::Archive(file.path().to_owned());
+        let samples = load(&SMALL, Layout::Cifar10, &place).unwrap().samples;
+        assert_eq!(samples.labels(), [1, 0, 1, 0]);
+        assert_eq!(samples.train_rows(), 3);
+        let mut row = vec![0.0; IMAGE];
+        samples.read(3, &mut row);
+        // Pixel 4 of 255 in red, by the published mean and deviation.
+        assert!((row[0] - (4.0 / 255.0 - 0.491_399_68) / 0.247_032_33).abs() < 1e-6);
+    }
+
+    #[test]
+    fn an_archive_without_a_file_says_which() {
+        let file = archive(&[("one.bin", [record(1, 1), record(0, 2)].concat())]);
+        let place = Place::Archive(file.path().to_owned());
+        let complaint = load(&SMALL, Layout::Cifar10, &place).unwrap_err().to_string();
+        assert!(complaint.ends_with("expected a member two.bin, found an archive without it"), "{complaint}");
+    }
+}

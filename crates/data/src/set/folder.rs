@@ -1,0 +1,130 @@
+//! Any folder of PNG images by class: `CLASS/*.png`, or `train/CLASS/*.png` and `test/CLASS/*.png`.
+
+use super::features::{test_rows, train_first};
+use super::load::{LoadError, Loaded};
+use crate::decode::picture::picture;
+use crate::decode::{Flaw, Source};
+use fedtvd_core::samples::{Samples, Values};
+use std::path::{Path, PathBuf};
+
+pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
+    let (train, apart) = (folder.join("train"), folder.join("test"));
+    let divided = train.is_dir() && apart.is_dir();
+    let class_names: Vec<String> = names(if divided { &train } else { folder })?
+        .into_iter()
+        .filter(|(_, dir)| *dir)
+        .map(|(n, _)| n)
+        .collect();
+    if class_names.len() < 2 {
+        let expected = "at least two folders of images, one per class";
+        return Err(flaw(folder, expected, class_names.len().to_string()).into());
+    }
+    let files = if divided {
+        let train = listed(&train, &class_names)?;
+        let count = train.len();
+        ([train, listed(&apart, &class_names)?].concat(), count)
+    } else {
+        let all = listed(folder, &class_names)?;
+        let strata: Vec<usize> = all.iter().map(|(_, class)| *class).collect();
+        let (order, train) = train_first(&test_rows(&strata, test));
+        (order.into_iter().map(|row| all[row].clone()).collect(), train)
+    };
+    let (files, train) = files;
+    let mut shape = None;
+    let mut pixels = Vec::new();
+    for (path, _) in &files {
+        let picture = picture(&mut Source::open(path)?)?;
+        let [channels, height, width] = *shape.get_or_insert(picture.shape);
+        if picture.shape != [channels, height, width] {
+            let expected = format!("{channels} channels of {height}x{width} as in {}", files[0].0.display());
+            let [channels, height, width] = picture.shape;
+            return Err(flaw(path, &expected, format!("{channels} of {height}x{width}")).into());
+        }
+        pixels.extend(picture.pixels);
+    }
+    let shape = shape.ok_or_else(|| flaw(folder, "PNG images", "none".to_owned()))?;
+    let labels = files.iter().map(|(_, class)| *class as u32).collect();
+    let values = Values::bytes(pixels, &vec![(0.0, 1.0); shape[0]]);
+    let samples = Samples::new(shape, class_names.len(), values, labels, train)?;
+    Ok(Loaded { samples, groups: None, class_names, notes: Vec::new() })
+}
+
+/// The PNG files of each class with the class's number, in the order of their names.
+fn listed(folder: &Path, classes: &[String]) -> Result<Vec<(PathBuf, usize)>, Flaw> {
+    let mut files = Vec::new();
+    for (class, name) in classes.iter().enumerate() {
+        let folder = folder.join(name);
+        let images = names(&folder)?.into_iter().filter(|(name, _)| name.to_lowercase().ends_with(".png"));
+        files.extend(images.map(|(name, _)| (folder.join(name), class)));
+    }
+    Ok(files)
+}
+
+/// What is in a folder, by name, and whether it is a folder itself.
+fn names(folder: &Path) -> Result<Vec<(String, bool)>, Flaw> {
+    let unreadable = |error: std::io::Error| flaw(folder, "a readable folder", error.to_string());
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+        let entry = entry.map_err(unreadable)?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !name.starts_with('.') {
+            names.push((name, entry.path().is_dir()));
+        }
+    }
+    // A folder's own order is the file system's affair.
+    names.sort();
+    Ok(names)
+}
+
+fn flaw(path: &Path, expected: &str, found: String) -> Flaw {
+    Flaw { file: path.display().to_string(), offset: 0, expected: expected.to_owned(), found }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::picture::png;
+    use std::fs;
+
+    fn put(folder: &Path, name: &str, shape: [usize; 3], pixel: u8) {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, png(shape, &vec![pixel; shape.iter().product()]).unwrap()).unwrap();
+    }
+
+    #[test]
+    fn classes_are_folders_and_a_share_of_each_is_for_testing() {
+        let folder = tempfile::tempdir().unwrap();
+        for row in 0..4 {
+            put(folder.path(), &format!("cat/{row}.png"), [3, 2, 2], row);
+            put(folder.path(), &format!("dog/{row}.PNG"), [3, 2, 2], 10 + row);
+        }
+        fs::write(folder.path().join("cat/notes.txt"), "x").unwrap();
+        let loaded = load(folder.path(), 0.25).unwrap();
+        assert_eq!(loaded.class_names, ["cat", "dog"]);
+        assert_eq!(loaded.samples.labels(), [0, 0, 0, 1, 1, 1, 0, 1]);
+        let mut row = [0.0; 12];
+        loaded.samples.read(7, &mut row);
+        assert_eq!((loaded.samples.train_rows(), row), (6, [13.0 / 255.0; 12]));
+    }
+
+    #[test]
+    fn folders_for_training_and_testing_are_kept_apart() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["train/a/1.png", "train/b/1.png", "train/b/2.png", "test/b/3.png"] {
+            put(folder.path(), name, [1, 1, 1], 5);
+        }
+        fs::create_dir(folder.path().join("test/a")).unwrap();
+        let samples = load(folder.path(), 0.2).unwrap().samples;
+        assert_eq!((samples.labels(), samples.train_rows()), ([0, 1, 1, 1].as_slice(), 3));
+    }
+
+    #[test]
+    fn an_image_of_another_size_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        put(folder.path(), "a/1.png", [1, 2, 2], 5);
+        put(folder.path(), "b/odd.png", [1, 2, 3], 5);
+        let complaint = load(folder.path(), 0.0).unwrap_err().to_string();
+        assert!(complaint.contains("b/odd.png") && complaint.ends_with("found 1 of 2x3"), "{complaint}");
+    }
+}

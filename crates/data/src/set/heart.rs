@@ -1,0 +1,79 @@
+//! UCI heart disease: four hospitals, whether a patient has a narrowed vessel.
+//!
+//! A cholesterol or a blood pressure of 0 is no measurement (all of Switzerland's cholesterol is 0), so it counts
+//! as missing. Every fifth patient of each kind at each hospital is for testing.
+
+use super::features::{Column, Entries, Features, test_rows, train_first};
+use super::load::{LoadError, Loaded};
+use crate::decode::heart::{MEASUREMENTS, Patient, patients};
+use crate::decode::{Flaw, Source};
+use crate::split::Groups;
+use fedtvd_core::samples::Samples;
+use std::path::Path;
+
+const HOSPITALS: [(&str, &str); 4] = [
+    ("Cleveland", "processed.cleveland.data"),
+    ("Hungary", "processed.hungarian.data"),
+    ("Switzerland", "processed.switzerland.data"),
+    ("Long Beach", "processed.va.data"),
+];
+
+// What `heart-disease.names` lists as codes; the other measurements are quantities.
+const CODES: [(&str, &[f64]); 7] = [
+    ("sex", &[0.0, 1.0]),
+    ("cp", &[1.0, 2.0, 3.0, 4.0]),
+    ("fbs", &[0.0, 1.0]),
+    ("restecg", &[0.0, 1.0, 2.0]),
+    ("exang", &[0.0, 1.0]),
+    ("slope", &[1.0, 2.0, 3.0]),
+    ("thal", &[3.0, 6.0, 7.0]),
+];
+
+pub(crate) fn load(folder: &Path) -> Result<Loaded, LoadError> {
+    let mut all: Vec<(usize, Patient)> = Vec::new();
+    for (hospital, (_, file)) in HOSPITALS.iter().enumerate() {
+        let read = patients(&mut Source::open(&folder.join(file))?)?;
+        all.extend(read.into_iter().map(|patient| (hospital, patient)));
+    }
+    let sick = |patient: &Patient| usize::from(patient.disease > 0);
+    let strata: Vec<usize> = all.iter().map(|(hospital, patient)| 2 * hospital + sick(patient)).collect();
+    let (order, train) = train_first(&test_rows(&strata, 0.2));
+    let all: Vec<(usize, Patient)> = order.into_iter().map(|row| all[row].clone()).collect();
+    let columns: Result<Vec<Column>, Flaw> = (0..MEASUREMENTS.len()).map(|m| column(&all, m)).collect();
+    let features = Features::of(&columns?, train);
+    let labels = all.iter().map(|(_, patient)| sick(patient) as u32).collect();
+    let shape = [features.width, 1, 1];
+    let notes = features.notes.clone();
+    let samples = Samples::new(shape, 2, features.into_values(), labels, train)?;
+    let names = HOSPITALS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let of = all[..train].iter().map(|(hospital, _)| *hospital as u32).collect();
+    let class_names = vec!["healthy".to_owned(), "narrowed vessel".to_owned()];
+    Ok(Loaded { samples, groups: Some(Groups { names, of }), class_names, notes })
+}
+
+fn column(all: &[(usize, Patient)], measurement: usize) -> Result<Column, Flaw> {
+    let name = MEASUREMENTS[measurement];
+    let values = all.iter().map(|(_, patient)| patient.measured[measurement]);
+    let entries = match CODES.iter().find(|(coded, _)| *coded == name) {
+        None => {
+            let absent = |value: &f64| ["chol", "trestbps"].contains(&name) && *value == 0.0;
+            Entries::Numbers(values.map(|value| value.filter(|value| !absent(value))).collect())
+        }
+        Some((_, codes)) => {
+            let place = |value: Option<f64>| match value {
+                None => Ok(None),
+                Some(value) => match codes.iter().position(|code| *code == value) {
+                    Some(place) => Ok(Some(place)),
+                    None => Err(Flaw {
+                        file: "heart-disease".to_owned(),
+                        offset: 0,
+                        expected: format!("{name} to be one of {codes:?}"),
+                        found: value.to_string(),
+                    }),
+                },
+            };
+            Entries::Categories(values.map(place).collect::<Result<_, _>>()?, codes.len())
+        }
+    };
+    Ok(Column { name: name.to_owned(), entries })
+}

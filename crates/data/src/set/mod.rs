@@ -1,0 +1,20 @@
+//! Data sets by name, and the folders and tables that a user brings.
+
+mod catalogue;
+mod cifar;
+mod csv;
+mod features;
+mod folder;
+mod heart;
+mod idx;
+mod imbalance;
+mod load;
+mod npy;
+mod places;
+mod verify;
+
+pub use catalogue::{ALL, Archive, Entry, Part, named};
+pub use load::{DataOptions, LoadError, Loaded};
+pub use npy::{About, Site};
+pub use places::{Missing, Places};
+pub use verify::{Check, Verdict, verify};

@@ -1,0 +1,114 @@
+//! A split by its name and parameters, as a configuration writes it.
+
+use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError};
+use super::{PartitionFile, iid};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// How rows are dealt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// Equal parts of the shuffled rows.
+    Iid,
+    /// Per-class Dirichlet.
+    Dirichlet,
+    /// Hsu's per-client Dirichlet.
+    Hsu,
+    /// Shards of rows sorted by label.
+    Shards,
+    /// k labels per client.
+    Labels,
+    /// Unequal sizes, IID labels.
+    Quantity,
+    /// Sizes and skews with a chosen rank correlation.
+    Correlated,
+    /// Each natural owner a client.
+    Natural,
+    /// A saved partition.
+    File,
+}
+
+/// Every parameter of every split; each kind reads its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SplitOptions {
+    /// How rows are dealt.
+    pub kind: Kind,
+    /// How many clients.
+    pub clients: usize,
+    /// Concentration of `dirichlet` (per class), `hsu` (total) and the most skewed client of `correlated`.
+    pub alpha: f64,
+    /// The least rows of a client.
+    pub min_size: usize,
+    /// `dirichlet`: whether a client above the mean size gets nothing of the classes that follow.
+    pub self_balancing: bool,
+    /// How often to draw before giving up.
+    pub tries: u32,
+    /// `shards`: shards of a client.
+    pub shards: usize,
+    /// `labels`: labels of a client.
+    pub labels: usize,
+    /// `quantity`: concentration of the sizes.
+    pub beta: f64,
+    /// `correlated`: rank correlation of size and TVD.
+    pub correlation: f64,
+    /// `correlated`: standard deviation of the logarithm of sizes.
+    pub spread: f64,
+    /// `correlated`: concentration of the most even client.
+    pub alpha_even: f64,
+    /// `file`: where the partition is.
+    pub file: Option<PathBuf>,
+    /// Its own seed; the run's if none.
+    pub seed: Option<u64>,
+}
+
+impl Default for SplitOptions {
+    fn default() -> Self {
+        let Dirichlet { clients, alpha, min_size, self_balancing, tries } = Dirichlet::default();
+        Self {
+            kind: Kind::Dirichlet,
+            clients,
+            alpha,
+            min_size,
+            self_balancing,
+            tries,
+            shards: 2,
+            labels: 2,
+            beta: 0.5,
+            correlation: 0.8,
+            spread: 1.0,
+            alpha_even: 10.0,
+            file: None,
+            seed: None,
+        }
+    }
+}
+
+impl SplitOptions {
+    /// The training rows dealt to the clients; `seed` is the run's.
+    pub fn split(&self, deck: &Deck, seed: u64) -> Result<Partition, SplitError> {
+        let seed = self.seed.unwrap_or(seed);
+        let Self { clients, alpha, min_size, self_balancing, tries, shards, labels, beta, .. } = *self;
+        let Self { correlation, spread, alpha_even, .. } = *self;
+        match self.kind {
+            Kind::Iid => iid::split(deck, clients, seed),
+            Kind::Dirichlet => {
+                Dirichlet { clients, alpha, min_size, self_balancing, tries }.split(deck, seed)
+            }
+            Kind::Hsu => Hsu { clients, alpha }.split(deck, seed),
+            Kind::Shards => Shards { clients, shards }.split(deck, seed),
+            Kind::Labels => Labels { clients, labels, min_size, tries }.split(deck, seed),
+            Kind::Quantity => Quantity { clients, beta, min_size, tries }.split(deck, seed),
+            Kind::Correlated => {
+                Correlated { clients, alpha, alpha_even, spread, correlation, min_size, tries }
+                    .split(deck, seed)
+            }
+            Kind::Natural => deck.natural(),
+            Kind::File => {
+                let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
+                Ok(PartitionFile::read(path)?.partition(deck)?)
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The real files, where `FEDTVD_DATA` says that they are; without it these tests say that they were skipped.
+
+use fedtvd_core::samples::Values;
+use fedtvd_data::set::{DataOptions, Loaded, Places, named, verify};
+use fedtvd_data::split::{Deck, Kind, SplitOptions};
+use std::time::Instant;
+
+fn places() -> Option<Places> {
+    if std::env::var_os("FEDTVD_DATA").is_some() {
+        return Some(Places::new(None));
+    }
+    eprintln!("SKIPPED: set FEDTVD_DATA to a folder with the full data sets to run this test");
+    None
+}
+
+fn load(set: &str, places: &Places) -> Loaded {
+    DataOptions { set: set.to_owned(), ..DataOptions::default() }.load(places).unwrap()
+}
+
+#[test]
+fn checksums_and_class_counts_are_the_published_ones() {
+    let Some(places) = places() else { return };
+    for set in ["fmnist", "mnist", "cifar10", "heart"] {
+        let verdict = verify(named(set).unwrap(), &places).unwrap();
+        assert!(verdict.right, "{verdict:?}");
+        assert_eq!(load(set, &places).samples.shape(), named(set).unwrap().shape);
+    }
+}
+
+#[test]
+fn loading_is_quick_and_makes_one_copy() {
+    let Some(places) = places() else { return };
+    for (set, bytes, limit) in [("fmnist", 70_000 * 784, 0.5), ("cifar10", 60_000 * 3072, 1.0)] {
+        let seconds = (0..3).map(|_| {
+            let start = Instant::now();
+            let loaded = load(set, &places);
+            let Values::Bytes(pixels, _) = loaded.samples.values() else { panic!("images are bytes") };
+            assert_eq!((pixels.len(), pixels.capacity()), (bytes, bytes));
+            start.elapsed().as_secs_f64()
+        });
+        let best = seconds.fold(f64::INFINITY, f64::min);
+        eprintln!("{set}: {best:.3} s from a warm cache");
+        assert!(best < limit, "{set}: {best} s");
+    }
+}
+
+#[test]
+fn hospitals_and_writers_are_natural_clients() {
+    let Some(places) = places() else { return };
+    let split = SplitOptions { kind: Kind::Natural, ..SplitOptions::default() };
+    let heart = load("heart", &places);
+    assert!(
+        heart.notes.iter().any(|note| note.starts_with("chol: 202 of 920 are missing")),
+        "{:?}",
+        heart.notes
+    );
+    let hospitals = split.split(&Deck::new(&heart.samples, heart.groups.as_ref()), 1).unwrap();
+    let sizes: Vec<usize> = hospitals.clients.iter().map(Vec::len).collect();
+    // 303, 294, 123 and 200 patients, less every fifth of the healthy and of the ill.
+    assert_eq!(sizes, [303 - 32 - 27, 294 - 37 - 21, 123 - 1 - 23, 200 - 10 - 29]);
+
+    let mnist = load("mnist", &places);
+    let Some(groups) = &mnist.groups else {
+        eprintln!("SKIPPED: no mnist-writers beside mnist");
+        return;
+    };
+    assert_eq!(groups.names.len(), 539);
+    let writers = split.split(&Deck::new(&mnist.samples, Some(groups)), 1).unwrap();
+    assert_eq!(writers.clients.len(), 539);
+}
+
+#[test]
+fn the_mini_set_is_the_first_of_each_class_of_the_full_one() {
+    let Some(places) = places() else { return };
+    let (full, mini) = (load("fmnist", &places).samples, load("fmnist-mini", &places).samples);
+    let (mut seen, mut row) = ([0; 10], 0);
+    let (mut a, mut b) = ([0.0; 784], [0.0; 784]);
+    for from in 0..full.rows() {
+        let test = from >= full.train_rows();
+        if from == full.train_rows() {
+            seen = [0; 10];
+        }
+        let count = &mut seen[full.labels()[from] as usize];
+        *count += 1;
+        if *count <= if test { 200 } else { 1200 } {
+            full.read(from as u32, &mut a);
+            mini.read(row, &mut b);
+            assert_eq!((mini.labels()[row as usize], a), (full.labels()[from], b));
+            row += 1;
+        }
+    }
+    assert_eq!(row as usize, mini.rows());
+}
