@@ -39,7 +39,7 @@ fn wrong_requests_exit_with_2() {
     let refusals: &[(&[&str], &str)] = &[
         (&["--seeds", "0"], "--seeds 0 is neither a number of seeds above 0 nor a list such as 3,7"),
         (&["--rounds", "0"], "rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"),
-        (&["--set", "data.set=cifar1"], "data.set = cifar1 is no data set"),
+        (&["--set", "data.set=cifar1"], "data.set = \"cifar1\" is no data set"),
         (&["--strategies", "fedavg,fedtvd+uniform"], "fedtvd and uniform both change the clients' weights"),
         (&["missing.toml"], "reading missing.toml: No such file"),
     ];

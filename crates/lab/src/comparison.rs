@@ -1,8 +1,9 @@
 //! Several strategies over several seeds, on the same splits, initial models and cohorts.
 
+use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::{Experiment, ExperimentError};
-use fedtvd_run::setup::{Setup, SetupError, samples};
+use fedtvd_run::setup::{Data, Setup, SetupError};
 use fedtvd_run::simulation::{Simulation, SimulationError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -75,16 +76,21 @@ pub enum ComparisonError {
 
 impl Comparison {
     /// Checks everything and deals the data, once per seed.
-    pub fn new(config: &Config, strategies: &[String], seeds: &[u64]) -> Result<Self, ComparisonError> {
+    pub fn new(
+        config: &Config,
+        places: &Places,
+        strategies: &[String],
+        seeds: &[u64],
+    ) -> Result<Self, ComparisonError> {
         let labels: Vec<String> = strategies
             .iter()
             .map(|name| Experiment::of(&config.with_strategy(name)).map(|e| e.run.strategy.label))
             .collect::<Result<_, _>>()?;
-        let samples = samples(&Experiment::of(config)?.data_set)?;
+        let data = Data::from(Experiment::of(config)?.data.load(places).map_err(SetupError::Load)?);
         let mut setups = Vec::new();
         for &seed in seeds {
             let experiment = Experiment::of(&config.with_seed(seed))?;
-            setups.push(Arc::new(Setup::new(&experiment, Arc::clone(&samples))?));
+            setups.push(Arc::new(Setup::new(&experiment, &data)?));
         }
         let mut cells = Vec::new();
         for (strategy, name) in strategies.iter().enumerate() {

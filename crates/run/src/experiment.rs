@@ -8,7 +8,9 @@ use fedtvd_core::pass::Sgd;
 use fedtvd_core::recipe::Strategy;
 use fedtvd_core::run::{Mode, Run};
 use fedtvd_core::statistic::{Reference, ReferenceError};
-use fedtvd_data::split::Dirichlet;
+use fedtvd_data::set::DataOptions;
+use fedtvd_data::split::{Kind, SplitOptions};
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// One run.
@@ -18,10 +20,12 @@ pub struct Experiment {
     pub seed: u64,
     /// How many rounds.
     pub rounds: u32,
-    /// Name of the data set.
-    pub data_set: String,
+    /// Which data.
+    pub data: DataOptions,
     /// How samples are dealt.
-    pub split: Dirichlet,
+    pub split: SplitOptions,
+    /// Share of its samples that a client keeps back from training.
+    pub holdout: f64,
     /// Where the split's randomness starts.
     pub split_seed: u64,
     /// Which model.
@@ -86,20 +90,61 @@ impl Experiment {
         Ok(Self {
             seed: whole(config, "seed"),
             rounds: whole(config, "rounds") as u32,
-            data_set: text(config, "data.set"),
-            split: Dirichlet {
-                clients: whole(config, "split.clients") as usize,
-                alpha: number(config, "split.alpha"),
-                min_size: whole(config, "split.min_size") as usize,
-                self_balancing: flag(config, "split.self_balancing"),
-                ..Dirichlet::default()
-            },
+            data: data(config),
+            split: split(config),
+            holdout: number(config, "split.holdout"),
             split_seed: whole(config, "split.seed"),
             model: text(config, "model.name"),
             layers: lines(config, "model.layers"),
             run: core_run(config, strategy, local, &reference),
             reference,
         })
+    }
+}
+
+fn data(config: &Config) -> DataOptions {
+    DataOptions {
+        set: text(config, "data.set"),
+        label: text(config, "data.label"),
+        group: some_text(config, "data.group"),
+        test: number(config, "data.test"),
+        crop: whole(config, "data.crop") as usize,
+        flip: flag(config, "data.flip"),
+        imbalance: number(config, "data.imbalance"),
+    }
+}
+
+fn split(config: &Config) -> SplitOptions {
+    SplitOptions {
+        kind: kind(&text(config, "split.kind")),
+        clients: whole(config, "split.clients") as usize,
+        alpha: number(config, "split.alpha"),
+        min_size: whole(config, "split.min_size") as usize,
+        self_balancing: flag(config, "split.self_balancing"),
+        tries: whole(config, "split.tries") as u32,
+        shards: whole(config, "split.shards") as usize,
+        labels: whole(config, "split.labels") as usize,
+        beta: number(config, "split.beta"),
+        correlation: number(config, "split.correlation"),
+        spread: number(config, "split.spread"),
+        alpha_even: number(config, "split.alpha_even"),
+        file: some_text(config, "split.file").map(PathBuf::from),
+        seed: None,
+    }
+}
+
+fn kind(word: &str) -> Kind {
+    match word {
+        "iid" => Kind::Iid,
+        "dirichlet" => Kind::Dirichlet,
+        "hsu" => Kind::Hsu,
+        "shards" => Kind::Shards,
+        "labels" => Kind::Labels,
+        "quantity" => Kind::Quantity,
+        "correlated" => Kind::Correlated,
+        "natural" => Kind::Natural,
+        "file" => Kind::File,
+        other => unreachable!("split.kind keeps the words of its key, not {other}"),
     }
 }
 
@@ -159,6 +204,11 @@ fn text(config: &Config, path: &'static str) -> String {
         Value::Text(text) => text,
         other => unreachable!("{path} keeps text, not {other}"),
     }
+}
+
+/// Text that is not empty.
+fn some_text(config: &Config, path: &'static str) -> Option<String> {
+    Some(text(config, path)).filter(|text| !text.is_empty())
 }
 
 fn lines(config: &Config, path: &'static str) -> Vec<String> {

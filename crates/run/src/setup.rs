@@ -5,9 +5,11 @@ use fedtvd_core::layout::Layout;
 use fedtvd_core::network::{Network, NetworkError};
 use fedtvd_core::profile::{Client, ClientId};
 use fedtvd_core::samples::Samples;
-use fedtvd_data::mini::{self, MiniError};
-use fedtvd_data::split::{Partition, SplitError};
-use fedtvd_nn::models::{self, ModelError};
+use fedtvd_data::holdout::{Rows, keep_back};
+use fedtvd_data::set::{LoadError, Loaded};
+use fedtvd_data::split::{Deck, Groups, Partition, SplitError};
+use fedtvd_data::statistics::counts;
+use fedtvd_nn::models::{self, LineError, ModelError};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -16,7 +18,9 @@ use thiserror::Error;
 pub struct Setup {
     /// The data set.
     pub samples: Arc<Samples>,
-    /// Each client's rows and label counts.
+    /// Who has which training rows, before hold-out.
+    pub partition: Partition,
+    /// What each client has.
     pub clients: Vec<ClientData>,
     /// The model.
     pub network: Network,
@@ -29,60 +33,74 @@ pub struct Setup {
 pub struct ClientData {
     /// Rows that it trains on.
     pub rows: Vec<u32>,
-    /// Label counts of those rows.
+    /// Rows that it keeps back.
+    pub holdout: Vec<u32>,
+    /// Label counts of the rows that it trains on.
     pub counts: Vec<u64>,
+}
+
+/// A data set that several runs share.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// Values and labels.
+    pub samples: Arc<Samples>,
+    /// Who owns which training row, if the data says so.
+    pub groups: Option<Arc<Groups>>,
+    /// What a user should know about how it was read.
+    pub notes: Vec<String>,
 }
 
 /// Why there is nothing to work on.
 #[derive(Debug, Error)]
 pub enum SetupError {
-    /// No such data set.
-    #[error("data.set = {0} is no data set; fmnist-mini is in the program")]
-    NoSuchSet(String),
-    /// The embedded data set.
+    /// The data set.
     #[error(transparent)]
-    Mini(#[from] MiniError),
+    Load(#[from] LoadError),
     /// The split.
     #[error(transparent)]
     Split(#[from] SplitError),
     /// The model's name.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A line of the user's own model.
+    #[error("model.layers: {0}")]
+    Line(#[from] LineError),
     /// The model's layers.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
 
-/// The data set of this name.
-pub fn samples(name: &str) -> Result<Arc<Samples>, SetupError> {
-    match name {
-        "fmnist-mini" => Ok(Arc::new(mini::load()?)),
-        other => Err(SetupError::NoSuchSet(other.to_owned())),
+impl From<Loaded> for Data {
+    fn from(loaded: Loaded) -> Self {
+        let Loaded { samples, groups, notes, .. } = loaded;
+        Self { samples: Arc::new(samples), groups: groups.map(Arc::new), notes }
     }
 }
 
 impl Setup {
     /// Splits the samples and shapes the model as the experiment says.
-    pub fn new(experiment: &Experiment, samples: Arc<Samples>) -> Result<Self, SetupError> {
-        let labels = &samples.labels()[..samples.train_rows()];
-        let partition = experiment.split.split(labels, samples.classes(), experiment.split_seed)?;
-        let network = models::named(&experiment.model, samples.shape(), samples.classes())?;
+    pub fn new(experiment: &Experiment, data: &Data) -> Result<Self, SetupError> {
+        let samples = Arc::clone(&data.samples);
+        let deck = Deck::new(&samples, data.groups.as_deref());
+        let partition = experiment.split.split(&deck, experiment.split_seed)?;
+        let (shape, classes) = (samples.shape(), samples.classes());
+        let network = match experiment.layers.as_slice() {
+            [] => models::named(&experiment.model, shape, classes)?,
+            lines => models::from_lines(lines, shape, classes)?,
+        };
         let layout = Arc::new(Layout::of(&network)?);
-        Ok(Self { clients: clients(&partition, &samples), samples, network, layout })
+        let rows = keep_back(&partition, experiment.holdout, experiment.split_seed);
+        let client = |Rows { train, holdout }| {
+            let counts = counts(&train, samples.labels(), classes);
+            ClientData { rows: train, holdout, counts }
+        };
+        let clients = rows.into_iter().map(client).collect();
+        Ok(Self { samples, partition, clients, network, layout })
     }
 
     /// What client `id` has.
     pub fn client(&self, id: ClientId) -> Option<Client<'_>> {
-        let data = self.clients.get(id as usize)?;
-        Some(Client { id, rows: &data.rows, holdout: &[], counts: &data.counts })
+        let ClientData { rows, holdout, counts } = self.clients.get(id as usize)?;
+        Some(Client { id, rows, holdout, counts })
     }
-}
-
-fn clients(partition: &Partition, samples: &Samples) -> Vec<ClientData> {
-    let counted = |rows: &Vec<u32>| {
-        let mut counts = vec![0; samples.classes()];
-        rows.iter().for_each(|&row| counts[samples.labels()[row as usize] as usize] += 1);
-        ClientData { rows: rows.clone(), counts }
-    };
-    partition.clients.iter().map(counted).collect()
 }
