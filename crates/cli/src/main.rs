@@ -1,2 +1,52 @@
-//! The fedtvd binary.
-fn main() {}
+//! `fedtvd`: one file per verb. Answers go to stdout, progress and errors to stderr.
+//!
+//! Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
+
+mod compare;
+mod markdown;
+mod progress;
+mod request;
+mod strategies;
+mod weights;
+
+use clap::{Parser, Subcommand};
+use request::Failure;
+use std::process::ExitCode;
+
+/// Federated learning that asks what clients know about their labels: how much each should count, and how
+/// each should train.
+#[derive(Parser)]
+#[command(version, propagate_version = true, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Train several strategies side by side on the same splits, initial models and cohorts
+    Compare(compare::Compare),
+    /// Explain how much each of some clients would count, and why
+    Weights(weights::Weights),
+    /// List the strategies, with parameters, defaults, ranges and papers
+    Strategies(strategies::Strategies),
+}
+
+fn main() -> ExitCode {
+    let done = match Cli::parse().verb {
+        Verb::Compare(compare) => compare.answer(),
+        Verb::Weights(weights) => weights.answer(),
+        Verb::Strategies(strategies) => strategies.answer(),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Request(error)) => {
+            eprintln!("fedtvd: {error:#}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Work(error)) => {
+            eprintln!("fedtvd: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

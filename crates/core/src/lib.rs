@@ -3,11 +3,35 @@
 //! Pure functions over plain data. Nothing here reads a clock, a file, an environment variable or a global
 //! generator, and nothing starts a thread: the same state and the same updates give the same bits anywhere.
 
+mod acceptance;
+pub mod bytes;
+pub mod client;
+pub mod conformance;
+pub mod enrolment;
+pub mod exact;
+pub mod failure;
+pub mod hardened;
+pub mod job;
 pub mod layout;
+pub mod local;
+pub mod memory;
+pub mod nearest;
 pub mod network;
+pub mod notation;
 pub mod params;
+mod parcel;
 pub mod pass;
+pub mod profile;
+pub mod recipe;
+pub mod record;
+pub mod round;
+pub mod rules;
+pub mod run;
 pub mod samples;
+pub mod spec;
+pub mod statistic;
 pub mod step;
+pub mod strategy;
 pub mod stream;
 pub mod trainer;
+pub mod updates;

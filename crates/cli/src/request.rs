@@ -1,0 +1,112 @@
+//! What verbs share: the request's options, and the two ways in which an answer can fail.
+
+use anyhow::Context;
+use clap::Args;
+use fedtvd_data::set::Places;
+use fedtvd_run::config::Config;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The request was wrong: exit code 2.
+    Request(anyhow::Error),
+    /// The work failed: exit code 1.
+    Work(anyhow::Error),
+}
+
+impl Failure {
+    /// A request that was wrong.
+    pub(crate) fn request(error: impl Into<anyhow::Error>) -> Self {
+        Self::Request(error.into())
+    }
+
+    /// Work that failed.
+    pub(crate) fn work(error: impl Into<anyhow::Error>) -> Self {
+        Self::Work(error.into())
+    }
+}
+
+/// How the answer comes.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Output {
+    /// Answer with one JSON document on stdout
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Show no progress; the answer still comes
+    #[arg(long)]
+    pub(crate) quiet: bool,
+}
+
+impl Output {
+    /// Writes the answer: as JSON if asked for, otherwise as text.
+    pub(crate) fn answer(
+        self,
+        json: &impl serde::Serialize,
+        text: impl FnOnce() -> String,
+    ) -> Result<(), Failure> {
+        let answer = if self.json {
+            serde_json::to_string_pretty(json).map_err(Failure::work)? + "\n"
+        } else {
+            text()
+        };
+        match std::io::stdout().write_all(answer.as_bytes()) {
+            // Whoever reads the answer may stop early, as `head` does.
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            written => written.context("writing the answer").map_err(Failure::Work),
+        }
+    }
+}
+
+/// A configuration file and changes to it.
+#[derive(Args)]
+pub(crate) struct Configured {
+    /// Configuration in TOML; every key has a default
+    #[arg(value_name = "CONFIG")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    changes: Changes,
+    /// Folder with data sets; FEDTVD_DATA unless given
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+/// Changes to single keys.
+#[derive(Args)]
+pub(crate) struct Changes {
+    /// Set a key, such as split.alpha=0.5 or lambda=0.25; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl Configured {
+    /// The configuration as the file and the changes have it.
+    pub(crate) fn read(&self) -> Result<Config, Failure> {
+        let config = match &self.config {
+            None => Config::default(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .with_context(|| format!("reading {}", path.display()))
+                    .map_err(Failure::Request)?;
+                Config::parse(&text).with_context(|| path.display().to_string()).map_err(Failure::Request)?
+            }
+        };
+        self.changes.apply(config)
+    }
+
+    /// Where data sets are looked for.
+    pub(crate) fn places(&self) -> Places {
+        Places::new(self.data.clone())
+    }
+}
+
+impl Changes {
+    /// The configuration with the changes.
+    pub(crate) fn apply(&self, mut config: Config) -> Result<Config, Failure> {
+        for setting in &self.set {
+            config.set(setting).map_err(Failure::request)?;
+        }
+        Ok(config)
+    }
+}

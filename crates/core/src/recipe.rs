@@ -1,0 +1,89 @@
+//! A strategy is a value made of independent rules; a recipe is the parts in which a method departs from FedAvg.
+
+use crate::rules::{Combine, LocalRule, Loss, ServerRule, Weighting};
+use std::fmt;
+use std::sync::Arc;
+
+/// The parts that a method brings. What is left out is FedAvg's.
+#[derive(Clone, Debug, Default)]
+pub struct Recipe {
+    /// How much each client counts.
+    pub weighting: Option<Arc<dyn Weighting>>,
+    /// What a client minimises.
+    pub loss: Option<Arc<dyn Loss>>,
+    /// How a client trains.
+    pub local: Option<Arc<dyn LocalRule>>,
+    /// How updates become one.
+    pub combine: Option<Arc<dyn Combine>>,
+    /// How the global model moves.
+    pub server: Option<Arc<dyn ServerRule>>,
+}
+
+/// The name of one part of a recipe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Part {
+    /// [`Recipe::weighting`].
+    Weighting,
+    /// [`Recipe::loss`].
+    Loss,
+    /// [`Recipe::local`].
+    Local,
+    /// [`Recipe::combine`].
+    Combine,
+    /// [`Recipe::server`].
+    Server,
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Weighting => "the clients' weights",
+            Self::Loss => "the clients' loss",
+            Self::Local => "local training",
+            Self::Combine => "how updates are combined",
+            Self::Server => "the server's step",
+        })
+    }
+}
+
+impl Recipe {
+    /// The parts that it brings.
+    pub fn parts(&self) -> Vec<Part> {
+        let brought = [
+            self.weighting.is_some().then_some(Part::Weighting),
+            self.loss.is_some().then_some(Part::Loss),
+            self.local.is_some().then_some(Part::Local),
+            self.combine.is_some().then_some(Part::Combine),
+            self.server.is_some().then_some(Part::Server),
+        ];
+        brought.into_iter().flatten().collect()
+    }
+
+    /// Both recipes' parts; where both bring one, this one's stays.
+    pub fn or(self, other: Self) -> Self {
+        Self {
+            weighting: self.weighting.or(other.weighting),
+            loss: self.loss.or(other.loss),
+            local: self.local.or(other.local),
+            combine: self.combine.or(other.combine),
+            server: self.server.or(other.server),
+        }
+    }
+}
+
+/// A complete recipe under its name.
+#[derive(Clone, Debug)]
+pub struct Strategy {
+    /// The name that gives this strategy back, such as `fedtvd:temperature=0.1+balanced`.
+    pub label: String,
+    /// How much each client counts.
+    pub weighting: Arc<dyn Weighting>,
+    /// What a client minimises.
+    pub loss: Arc<dyn Loss>,
+    /// How a client trains.
+    pub local: Arc<dyn LocalRule>,
+    /// How updates become one.
+    pub combine: Arc<dyn Combine>,
+    /// How the global model moves.
+    pub server: Arc<dyn ServerRule>,
+}

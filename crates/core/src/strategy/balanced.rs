@@ -1,0 +1,58 @@
+//! Balanced loss: a client that knows its own label distribution trains towards the posterior under Q.
+//!
+//! ```text
+//! o[c] = tau ln( max(P_k[c], floor) / max(Q[c], floor) )
+//! loss = -z[y] + ln Σ_c exp z[c],   z = f(x) + o      while training; predictions use f alone
+//! ```
+//!
+//! With p(x|y) shared by all clients, the minimiser at tau = 1 is the posterior under Q, the same for every
+//! client: what FedTVD weighs down is gone at its cause. Nothing more leaves the client.
+//!
+//! Ren et al., "Balanced Meta-Softmax", NeurIPS 2020; Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
+
+use crate::recipe::Recipe;
+use crate::rules::Loss;
+use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::statistic::{Reference, size};
+use std::sync::Arc;
+
+pub(super) const SPEC: Spec = Spec {
+    params: &[
+        Param {
+            name: "tau",
+            kind: Kind::Number { default: 1.0, range: Range::NOT_NEGATIVE },
+            about: "how much of the client's own label distribution is taken out: 0 none, 1 all",
+        },
+        Param {
+            name: "floor",
+            kind: Kind::Number { default: 1e-4, range: Range { low: 0.0, high: 1.0, open: true } },
+            about: "label shares below this count as this; it decides for classes that a client lacks",
+        },
+    ],
+    lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
+    ..Spec::new(
+        "balanced",
+        "each client's loss takes out its own label distribution; nothing more leaves the client",
+        "balanced softmax (Ren et al., NeurIPS 2020; Menon et al., ICLR 2021) as a client's loss",
+        build,
+    )
+};
+
+fn build(settings: &Settings) -> Recipe {
+    let (tau, floor) = (settings.number("tau"), settings.number("floor"));
+    Recipe { loss: Some(Arc::new(Balanced { tau, floor })), ..Recipe::default() }
+}
+
+#[derive(Debug)]
+struct Balanced {
+    tau: f64,
+    floor: f64,
+}
+
+impl Loss for Balanced {
+    fn offsets(&self, counts: &[u64], reference: &Reference) -> Vec<f64> {
+        let n = size(counts) as f64;
+        let pairs = counts.iter().zip(reference.shares());
+        pairs.map(|(&h, q)| self.tau * ((h as f64 / n).max(self.floor) / q.max(self.floor)).ln()).collect()
+    }
+}

@@ -1,0 +1,107 @@
+//! FedAdam: the server treats the clients' mean change as a gradient and steps as Adam does.
+//!
+//! ```text
+//! D = Σ s_k w_k - w_t
+//! m = beta1 m + (1 - beta1) D           m starts at 0
+//! v = beta2 v + (1 - beta2) D²          v starts at tau²
+//! w = w_t + lr m / (sqrt(v) + tau)
+//! ```
+//!
+//! Without bias correction, as in the paper; with it lr is multiplied by sqrt(1 - beta2^t) / (1 - beta1^t).
+//! Trainable tensors only: buffers are averaged.
+//!
+//! Reddi et al., "Adaptive Federated Optimization", ICLR 2021.
+
+use crate::memory::Memory;
+use crate::recipe::Recipe;
+use crate::rules::ServerRule;
+use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use std::sync::Arc;
+
+const BELOW_ONE: Range = Range { low: 0.0, high: 1.0 - f64::EPSILON, open: false };
+
+pub(super) const SPEC: Spec = Spec {
+    params: &[
+        Param {
+            name: "lr",
+            kind: Kind::Number { default: 0.01, range: Range::POSITIVE },
+            about: "the server's learning rate",
+        },
+        Param {
+            name: "beta1",
+            kind: Kind::Number { default: 0.9, range: BELOW_ONE },
+            about: "how much of the mean change is remembered",
+        },
+        Param {
+            name: "beta2",
+            kind: Kind::Number { default: 0.99, range: BELOW_ONE },
+            about: "how much of its square is remembered",
+        },
+        Param {
+            name: "tau",
+            kind: Kind::Number { default: 0.001, range: Range::POSITIVE },
+            about: "how adaptive the step is: the smaller, the more; v starts at its square",
+        },
+        Param {
+            name: "bias_correction",
+            kind: Kind::Flag { default: false },
+            about: "whether early steps are corrected as in Kingma and Ba; the paper has no correction",
+        },
+    ],
+    lacks: &[
+        (Property::AgreesOnEqualClients, "the server's step is Adam's, not the clients' mean"),
+        (Property::StaysBetweenTheClients, "the server's step is Adam's, not the clients' mean"),
+    ],
+    ..Spec::new(
+        "fedadam",
+        "the server steps with Adam along the clients' mean change",
+        "Reddi et al., Adaptive Federated Optimization, ICLR 2021",
+        build,
+    )
+};
+
+fn build(settings: &Settings) -> Recipe {
+    let adam = Adam {
+        lr: settings.number("lr"),
+        beta1: settings.number("beta1"),
+        beta2: settings.number("beta2"),
+        tau: settings.number("tau"),
+        bias_correction: settings.flag("bias_correction"),
+    };
+    Recipe { server: Some(Arc::new(adam)), ..Recipe::default() }
+}
+
+#[derive(Debug)]
+struct Adam {
+    lr: f64,
+    beta1: f64,
+    beta2: f64,
+    tau: f64,
+    bias_correction: bool,
+}
+
+impl ServerRule for Adam {
+    fn step(&self, base: &[f32], aggregate: &[f64], memory: &mut Memory) -> Vec<f32> {
+        let Self { beta1, beta2, tau, .. } = *self;
+        let remembered =
+            |name, start| memory.f64(name).map_or_else(|| vec![start; base.len()], <[f64]>::to_vec);
+        let (mut m, mut v) = (remembered("m", 0.0), remembered("v", tau * tau));
+        let t = memory.u64("t").and_then(|t| t.first().copied()).unwrap_or(0) + 1;
+        let lr = if self.bias_correction {
+            self.lr * (1.0 - beta2.powf(t as f64)).sqrt() / (1.0 - beta1.powf(t as f64))
+        } else {
+            self.lr
+        };
+        let mut next = Vec::with_capacity(base.len());
+        for (((&w, mean), m), v) in base.iter().zip(aggregate).zip(&mut m).zip(&mut v) {
+            let d = mean - f64::from(w);
+            *m = beta1 * *m + (1.0 - beta1) * d;
+            *v = beta2 * *v + (1.0 - beta2) * d * d;
+            next.push((f64::from(w) + lr * *m / (v.sqrt() + tau)) as f32);
+        }
+        memory.put("m", m);
+        memory.put("v", v);
+        memory.put("t", vec![t]);
+        next
+    }
+}

@@ -1,0 +1,146 @@
+//! FedAvg: what every other method departs from.
+//!
+//! ```text
+//! p_k = n_k / Σ n_j                          over the round's clients
+//! w   = w_t + server_lr (Σ p_k w_k - w_t)    server_lr = 1: the weighted mean itself
+//! ```
+//!
+//! McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017.
+
+use crate::local::Course;
+use crate::memory::Memory;
+use crate::params::Params;
+use crate::profile::Profile;
+use crate::recipe::{Recipe, Strategy};
+use crate::rules::{Combine, LocalRule, Loss, Needs, ServerRule, Shares, Task, Trained, Weighting};
+use crate::spec::{Kind, Param, Range, Settings, Spec};
+use crate::statistic::{Ask, Reference};
+use crate::trainer::{TrainFailure, Trainer};
+use crate::updates::{Accepted, Part, ReadFailure};
+use std::sync::Arc;
+
+pub(super) const SPEC: Spec = Spec {
+    params: &[Param {
+        name: "server_lr",
+        kind: Kind::Number { default: 1.0, range: Range::POSITIVE },
+        about: "how far the model moves towards the clients' mean",
+    }],
+    ..Spec::new(
+        "fedavg",
+        "the mean of the clients' models, weighted by size",
+        "McMahan et al., Communication-Efficient Learning of Deep Networks from Decentralized Data, AISTATS 2017",
+        build,
+    )
+};
+
+/// FedAvg adds nothing to a composition unless its server step is set.
+fn build(settings: &Settings) -> Recipe {
+    let server_lr = settings.number("server_lr");
+    if server_lr == 1.0 {
+        return Recipe::default();
+    }
+    Recipe { server: Some(Arc::new(Adopt { server_lr })), ..Recipe::default() }
+}
+
+/// Fills what a recipe leaves out.
+pub(crate) fn complete(recipe: Recipe, label: String) -> Strategy {
+    Strategy {
+        label,
+        weighting: recipe.weighting.unwrap_or_else(|| Arc::new(Size)),
+        loss: recipe.loss.unwrap_or_else(|| Arc::new(CrossEntropy)),
+        local: recipe.local.unwrap_or_else(|| Arc::new(Plain)),
+        combine: recipe.combine.unwrap_or_else(|| Arc::new(Mean)),
+        server: recipe.server.unwrap_or_else(|| Arc::new(Adopt { server_lr: 1.0 })),
+    }
+}
+
+#[derive(Debug)]
+struct Size;
+
+impl Weighting for Size {
+    fn asks(&self) -> Ask {
+        Ask::Nothing
+    }
+
+    fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
+        let size = size_shares(profiles);
+        Shares { quality: None, weight: size.clone(), size }
+    }
+}
+
+/// p_k = n_k / Σ n_j.
+pub(super) fn size_shares(profiles: &[&Profile]) -> Vec<f64> {
+    let total: f64 = profiles.iter().map(|profile| profile.size as f64).sum();
+    profiles.iter().map(|profile| profile.size as f64 / total).collect()
+}
+
+/// s_k = lambda a_k + (1 - lambda) p_k.
+pub(super) fn mixed(lambda: f64, quality: Vec<f64>, size: Vec<f64>) -> Shares {
+    let weight = quality.iter().zip(&size).map(|(a, p)| lambda * a + (1.0 - lambda) * p).collect();
+    Shares { quality: Some(quality), size, weight }
+}
+
+#[derive(Debug)]
+struct CrossEntropy;
+
+impl Loss for CrossEntropy {
+    fn offsets(&self, counts: &[u64], _: &Reference) -> Vec<f64> {
+        vec![0.0; counts.len()]
+    }
+}
+
+#[derive(Debug)]
+struct Plain;
+
+impl LocalRule for Plain {
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn train(
+        &self,
+        task: &Task<'_>,
+        _: Option<&Memory>,
+        trainer: &mut dyn Trainer,
+    ) -> Result<Trained, TrainFailure> {
+        Course::run(task.base, task.client.rows, task.local, &task.pass, None, None, trainer)
+            .map(Trained::from)
+    }
+}
+
+impl From<Course> for Trained {
+    /// A client that neither carries nor keeps anything.
+    fn from(Course { params, steps, reach, losses }: Course) -> Self {
+        Self { params, carried: Memory::default(), memory: Memory::default(), steps, reach, losses }
+    }
+}
+
+#[derive(Debug)]
+struct Mean;
+
+impl Combine for Mean {
+    fn combine(
+        &self,
+        base: &Params,
+        accepted: &Accepted<'_>,
+        weights: &[f64],
+    ) -> Result<Vec<f64>, ReadFailure> {
+        accepted.weighted_sum(Part::Model, 0..base.values.len(), weights)
+    }
+}
+
+#[derive(Debug)]
+struct Adopt {
+    server_lr: f64,
+}
+
+impl ServerRule for Adopt {
+    fn step(&self, base: &[f32], aggregate: &[f64], _: &mut Memory) -> Vec<f32> {
+        let server_lr = self.server_lr;
+        if server_lr == 1.0 {
+            return aggregate.iter().map(|&x| x as f32).collect();
+        }
+        let moved = base.iter().zip(aggregate).map(|(&w, mean)| (f64::from(w), mean));
+        moved.map(|(w, mean)| (w + server_lr * (mean - w)) as f32).collect()
+    }
+}

@@ -1,0 +1,107 @@
+//! FedDkw: clients whose labels are close to those of all clients seen so far count more.
+//!
+//! ```text
+//! seen[k] = P_k for the round's clients;  D = mean of seen             (remembered over rounds)
+//! kl_k    = KL(P_k || D) = Σ_{P_k[c] > 0} P_k[c] ln(P_k[c] / D[c])
+//! pi_k    = (1 / max(kl_k, floor)) / Σ_j (1 / max(kl_j, floor))
+//! s_k     = lambda pi_k + (1 - lambda) n_k / Σ_j n_j                  lambda = 1: FedDkw
+//! ```
+//!
+//! D is updated before the weights of the same round. A client is seen when an update of its is accepted.
+//!
+//! "FedDkw: Federated Learning with Dynamic Kullback-Leibler-divergence Weight", ACM 2023, 10.1145/3594779.
+
+use crate::memory::Memory;
+use crate::profile::Profile;
+use crate::recipe::Recipe;
+use crate::rules::{Shares, Weighting};
+use crate::spec::{Kind, Param, Range, Settings, Spec};
+use crate::statistic::{Ask, Statistic};
+use crate::strategy::fedavg::{mixed, size_shares};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub(super) const SPEC: Spec = Spec {
+    params: &[
+        Param {
+            name: "lambda",
+            kind: Kind::Number { default: 1.0, range: Range::UNIT },
+            about: "how much closeness to all labels counts against size; FedDkw has 1",
+        },
+        Param {
+            name: "floor",
+            kind: Kind::Number { default: 1e-8, range: Range::POSITIVE },
+            about: "divergences below this count as this, so that no client takes all",
+        },
+    ],
+    ..Spec::new(
+        "feddkw",
+        "clients whose labels resemble those of all clients seen so far count more, by 1/KL; sends label counts",
+        "FedDkw: Federated Learning with Dynamic Kullback-Leibler-divergence Weight, ACM 2023, 10.1145/3594779",
+        build,
+    )
+};
+
+fn build(settings: &Settings) -> Recipe {
+    let (lambda, floor) = (settings.number("lambda"), settings.number("floor"));
+    Recipe { weighting: Some(Arc::new(Dkw { lambda, floor })), ..Recipe::default() }
+}
+
+#[derive(Debug)]
+struct Dkw {
+    lambda: f64,
+    floor: f64,
+}
+
+impl Weighting for Dkw {
+    fn asks(&self) -> Ask {
+        Ask::Histogram
+    }
+
+    fn shares(&self, profiles: &[&Profile], memory: &mut Memory) -> Shares {
+        let own: Vec<Vec<f64>> = profiles.iter().map(|profile| distribution(profile)).collect();
+        let mut seen = recall(memory, own[0].len());
+        seen.extend(profiles.iter().map(|profile| u64::from(profile.client)).zip(own.iter().cloned()));
+        let d = mean(&seen);
+        remember(memory, &seen);
+        let inverse: Vec<f64> = own.iter().map(|p| 1.0 / kl(p, &d).max(self.floor)).collect();
+        let sum: f64 = inverse.iter().sum();
+        mixed(self.lambda, inverse.iter().map(|x| x / sum).collect(), size_shares(profiles))
+    }
+}
+
+fn kl(p: &[f64], d: &[f64]) -> f64 {
+    p.iter().zip(d).filter(|(p, _)| **p > 0.0).map(|(p, d)| p * (p / d).ln()).sum()
+}
+
+fn mean(seen: &BTreeMap<u64, Vec<f64>>) -> Vec<f64> {
+    let mut sum = vec![0.0; seen.values().next().map_or(0, Vec::len)];
+    for p in seen.values() {
+        for (sum, p) in sum.iter_mut().zip(p) {
+            *sum += p;
+        }
+    }
+    sum.into_iter().map(|sum| sum / seen.len() as f64).collect()
+}
+
+fn recall(memory: &Memory, classes: usize) -> BTreeMap<u64, Vec<f64>> {
+    let clients = memory.u64("clients").unwrap_or_default();
+    let rows = memory.f64("distributions").unwrap_or_default().chunks(classes);
+    clients.iter().copied().zip(rows.map(<[f64]>::to_vec)).collect()
+}
+
+fn remember(memory: &mut Memory, seen: &BTreeMap<u64, Vec<f64>>) {
+    memory.put("clients", seen.keys().copied().collect::<Vec<_>>());
+    memory.put("distributions", seen.values().flatten().copied().collect::<Vec<_>>());
+}
+
+/// P_k of the counts that a client was enrolled with.
+///
+/// # Panics
+/// When it was enrolled with something else, which enrolment refuses.
+fn distribution(profile: &Profile) -> Vec<f64> {
+    match &profile.statistic {
+        Statistic::Histogram(counts) => counts.iter().map(|&h| h as f64 / profile.size as f64).collect(),
+        _ => panic!("client {} was enrolled without the counts that its strategy asks for", profile.client),
+    }
+}

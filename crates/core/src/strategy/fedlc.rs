@@ -1,0 +1,49 @@
+//! FedLC: logits calibrated by the client's own label counts.
+//!
+//! ```text
+//! o[c] = -tau max(h_k[c], 1e-8)^(-1/4)       added to the logits while training
+//! ```
+//!
+//! tau is not stated in the paper; 0.5 is what public implementations use.
+//!
+//! Zhang et al., "Federated Learning with Label Distribution Skew via Logits Calibration", ICML 2022.
+
+use crate::recipe::Recipe;
+use crate::rules::Loss;
+use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::statistic::Reference;
+use std::sync::Arc;
+
+pub(super) const SPEC: Spec = Spec {
+    params: &[Param {
+        name: "tau",
+        kind: Kind::Number { default: 0.5, range: Range::NOT_NEGATIVE },
+        about: "how strongly rare classes are held back",
+    }],
+    lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
+    ..Spec::new(
+        "fedlc",
+        "each client's logits are calibrated by its own label counts; nothing more leaves the client",
+        "Zhang et al., Federated Learning with Label Distribution Skew via Logits Calibration, ICML 2022",
+        build,
+    )
+};
+
+fn build(settings: &Settings) -> Recipe {
+    let tau = settings.number("tau");
+    Recipe { loss: Some(Arc::new(Calibrated { tau })), ..Recipe::default() }
+}
+
+/// What a class without samples counts as.
+const MISSING: f64 = 1e-8;
+
+#[derive(Debug)]
+struct Calibrated {
+    tau: f64,
+}
+
+impl Loss for Calibrated {
+    fn offsets(&self, counts: &[u64], _: &Reference) -> Vec<f64> {
+        counts.iter().map(|&h| -self.tau * (h as f64).max(MISSING).powf(-0.25)).collect()
+    }
+}

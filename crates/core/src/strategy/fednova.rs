@@ -1,0 +1,53 @@
+//! FedNova: updates are normalised by how far each client's steps could reach.
+//!
+//! ```text
+//! w_t - w_k = lr Σ_j a_kj g_kj,   r_k = lr ‖a_k‖₁                 the reach, told by the client
+//! w = w_t - r_eff Σ s_k (w_t - w_k) / r_k,   r_eff = Σ s_k r_k     trainable tensors
+//! ```
+//!
+//! The reach is right under momentum, Nesterov, proximal terms and schedules, because it is found by stepping
+//! with a constant gradient of one. Buffers are plainly averaged: normalised, a running variance can turn negative.
+//!
+//! Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020.
+
+use crate::params::Params;
+use crate::recipe::Recipe;
+use crate::rules::Combine;
+use crate::spec::{Property, Spec};
+use crate::updates::{Accepted, Part, ReadFailure};
+use std::sync::Arc;
+
+pub(super) const SPEC: Spec = Spec {
+    lacks: &[(Property::StaysBetweenTheClients, "clients with few steps are scaled up to the mean reach")],
+    ..Spec::new(
+        "fednova",
+        "each update is normalised by how far its client's steps could reach, so that long training does not bias",
+        "Wang et al., Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization, NeurIPS 2020",
+        |_| Recipe { combine: Some(Arc::new(Normalised)), ..Recipe::default() },
+    )
+};
+
+#[derive(Debug)]
+struct Normalised;
+
+impl Combine for Normalised {
+    fn combine(
+        &self,
+        base: &Params,
+        accepted: &Accepted<'_>,
+        weights: &[f64],
+    ) -> Result<Vec<f64>, ReadFailure> {
+        let (trainable, all) = (base.layout.trainable(), base.layout.len());
+        let reaches: Vec<f64> = accepted.reports().iter().map(|report| report.reach).collect();
+        let effective: f64 = weights.iter().zip(&reaches).map(|(s, r)| s * r).sum();
+        // w_t - r_eff Σ s_k (w_t - w_k) / r_k  =  w_t (1 - Σ f_k) + Σ f_k w_k  with  f_k = s_k r_eff / r_k
+        let factors: Vec<f64> = weights.iter().zip(&reaches).map(|(s, r)| s * effective / r).collect();
+        let rest = 1.0 - factors.iter().sum::<f64>();
+        let mut next = accepted.weighted_sum(Part::Model, 0..trainable, &factors)?;
+        for (next, &w) in next.iter_mut().zip(base.trainable()) {
+            *next += rest * f64::from(w);
+        }
+        next.extend(accepted.weighted_sum(Part::Model, trainable..all, weights)?);
+        Ok(next)
+    }
+}

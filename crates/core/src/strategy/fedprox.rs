@@ -1,0 +1,60 @@
+//! FedProx: clients are held near the global model.
+//!
+//! ```text
+//! client k minimises F_k(w) + mu/2 ‖w - w_t‖²,   gradient + mu (w - w_t), inside the momentum
+//! ```
+//!
+//! mu = 0 is FedAvg. A client that made fewer epochs still counts.
+//!
+//! Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020.
+
+use crate::local::Course;
+use crate::memory::Memory;
+use crate::pass::Pull;
+use crate::recipe::Recipe;
+use crate::rules::{LocalRule, Needs, Task, Trained};
+use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::trainer::{TrainFailure, Trainer};
+use std::sync::Arc;
+
+pub(super) const SPEC: Spec = Spec {
+    params: &[Param {
+        name: "mu",
+        kind: Kind::Number { default: 0.01, range: Range::NOT_NEGATIVE },
+        about: "how strongly a client is held near the global model; 0 is FedAvg",
+    }],
+    lacks: &[(Property::TrainsPlainly, "its gradient has a proximal term")],
+    ..Spec::new(
+        "fedprox",
+        "clients are held near the global model by a proximal term",
+        "Li et al., Federated Optimization in Heterogeneous Networks, MLSys 2020",
+        build,
+    )
+};
+
+fn build(settings: &Settings) -> Recipe {
+    let mu = settings.number("mu");
+    Recipe { local: Some(Arc::new(Proximal { mu })), ..Recipe::default() }
+}
+
+#[derive(Debug)]
+struct Proximal {
+    mu: f64,
+}
+
+impl LocalRule for Proximal {
+    fn needs(&self) -> Needs {
+        Needs { mu: self.mu, ..Needs::default() }
+    }
+
+    fn train(
+        &self,
+        task: &Task<'_>,
+        _: Option<&Memory>,
+        trainer: &mut dyn Trainer,
+    ) -> Result<Trained, TrainFailure> {
+        let pull = Pull { mu: self.mu, anchor: task.base.trainable() };
+        Course::run(task.base, task.client.rows, task.local, &task.pass, Some(pull), None, trainer)
+            .map(Trained::from)
+    }
+}

@@ -1,0 +1,86 @@
+//! FedTVD: clients whose labels are balanced count more, and large ones too.
+//!
+//! ```text
+//! TVD_k = 1/2 Σ_c |P_k[c] - Q[c]|                       sent by the client         (1-3)
+//! a_k   = exp(-TVD_k / T) / Σ_j exp(-TVD_j / T)         quality; the paper: T = 1  (4)
+//! s_k   = lambda a_k + (1 - lambda) n_k / Σ_j n_j                                  (5-6)
+//! w     = Σ_k s_k w_k                                                              (7)
+//! ```
+//!
+//! Sums run over the round's clients. lambda = 0 is FedAvg. At T = 1 the quality shares of ten classes lie
+//! within a factor of exp(0.9) = 2.46 of each other, so the weights are close to a mixture of uniform and size.
+//!
+//! Selo, Kundroo, Kim, "FedTVD: Balancing Data Quality and Quantity for Robust Federated Learning", FGCS 2025.
+
+use crate::memory::Memory;
+use crate::profile::Profile;
+use crate::recipe::Recipe;
+use crate::rules::{Shares, Weighting};
+use crate::spec::{Kind, Param, Range, Settings, Spec};
+use crate::statistic::{Ask, Statistic};
+use crate::strategy::fedavg::{mixed, size_shares};
+use std::sync::Arc;
+
+pub(super) const LAMBDA: Param = Param {
+    name: "lambda",
+    kind: Kind::Number { default: 0.5, range: Range::UNIT },
+    about: "how much label balance counts against size: 0 is size alone, 1 balance alone",
+};
+
+pub(super) const SPEC: Spec = Spec {
+    params: &[
+        LAMBDA,
+        Param {
+            name: "temperature",
+            kind: Kind::Number { default: 1.0, range: Range::POSITIVE },
+            about: "how sharply balance tells clients apart: the smaller, the sharper; the paper has 1",
+        },
+    ],
+    ..Spec::new(
+        "fedtvd",
+        "clients with balanced labels count more, by the total variation distance of their labels",
+        "Selo, Kundroo, Kim, FedTVD: Balancing Data Quality and Quantity for Robust Federated Learning, FGCS 2025",
+        build,
+    )
+};
+
+fn build(settings: &Settings) -> Recipe {
+    let (lambda, temperature) = (settings.number("lambda"), settings.number("temperature"));
+    Recipe { weighting: Some(Arc::new(Tvd { lambda, temperature })), ..Recipe::default() }
+}
+
+#[derive(Debug)]
+struct Tvd {
+    lambda: f64,
+    temperature: f64,
+}
+
+impl Weighting for Tvd {
+    fn asks(&self) -> Ask {
+        Ask::Distance
+    }
+
+    fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
+        let logits: Vec<f64> = profiles.iter().map(|profile| -distance(profile) / self.temperature).collect();
+        mixed(self.lambda, softmax(&logits), size_shares(profiles))
+    }
+}
+
+/// The distance that a client was enrolled with.
+///
+/// # Panics
+/// When it was enrolled with something else, which enrolment refuses.
+fn distance(profile: &Profile) -> f64 {
+    match profile.statistic {
+        Statistic::Distance(distance) => distance,
+        _ => panic!("client {} was enrolled without the distance that its strategy asks for", profile.client),
+    }
+}
+
+/// exp(x_k) / Σ exp(x_j), with the largest x taken off first so that nothing overflows.
+pub(super) fn softmax(logits: &[f64]) -> Vec<f64> {
+    let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let powers: Vec<f64> = logits.iter().map(|x| (x - largest).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.into_iter().map(|power| power / sum).collect()
+}

@@ -1,0 +1,63 @@
+//! FedTVD as its authors published it in code, which is another rule than the paper's.
+//!
+//! ```text
+//! d'_k = 1/2 Σ_c |h_k[c] / (n_k + 1) - Q[c]|     (the shares do not sum to one)
+//! a_k  = softmax(1 / d'_k)
+//! s_k  = lambda a_k + (1 - lambda) n_k / Σ_j n_j
+//! ```
+//!
+//! A balanced client has d' = 1/(2(n + 1)), hence the logit 2(n + 1): it takes all.
+//!
+//! nclabteam/FedEasy, commit 6c4c2f9, `mak/strategies/fedtvd_strategy.py` and `mak/clients/fedtvd_client.py`.
+
+use crate::memory::Memory;
+use crate::profile::Profile;
+use crate::recipe::Recipe;
+use crate::rules::{Shares, Weighting};
+use crate::spec::{Settings, Spec};
+use crate::statistic::{Ask, Statistic};
+use crate::strategy::fedavg::{mixed, size_shares};
+use crate::strategy::fedtvd::{LAMBDA, softmax};
+use std::sync::Arc;
+
+pub(super) const SPEC: Spec = Spec {
+    params: &[LAMBDA],
+    ..Spec::new(
+        "fedtvd-released",
+        "FedTVD as its authors' public code has it: softmax(1/TVD'), where the most balanced client takes all",
+        "public code of the FedTVD authors (nclabteam/FedEasy, commit 6c4c2f9), not the paper's formula",
+        build,
+    )
+};
+
+fn build(settings: &Settings) -> Recipe {
+    let lambda = settings.number("lambda");
+    Recipe { weighting: Some(Arc::new(Released { lambda })), ..Recipe::default() }
+}
+
+#[derive(Debug)]
+struct Released {
+    lambda: f64,
+}
+
+impl Weighting for Released {
+    fn asks(&self) -> Ask {
+        Ask::Released
+    }
+
+    fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
+        let logits: Vec<f64> = profiles.iter().map(|profile| 1.0 / distance(profile)).collect();
+        mixed(self.lambda, softmax(&logits), size_shares(profiles))
+    }
+}
+
+/// The d' that a client was enrolled with.
+///
+/// # Panics
+/// When it was enrolled with something else, which enrolment refuses.
+fn distance(profile: &Profile) -> f64 {
+    match profile.statistic {
+        Statistic::Released(distance) => distance,
+        _ => panic!("client {} was enrolled without the distance that its strategy asks for", profile.client),
+    }
+}

@@ -1,0 +1,35 @@
+//! Uniform averaging: every client counts alike. The baseline that the FedTVD paper lacks.
+//!
+//! ```text
+//! s_k = 1 / K
+//! ```
+
+use crate::memory::Memory;
+use crate::profile::Profile;
+use crate::recipe::Recipe;
+use crate::rules::{Shares, Weighting};
+use crate::spec::Spec;
+use crate::statistic::Ask;
+use crate::strategy::fedavg::size_shares;
+use std::sync::Arc;
+
+pub(super) const SPEC: Spec = Spec::new(
+    "uniform",
+    "the plain mean: every client counts alike, whatever its size and labels",
+    "the ablation that the FedTVD paper lacks; as in Li et al., On the Convergence of FedAvg on Non-IID Data, ICLR 2020",
+    |_| Recipe { weighting: Some(Arc::new(Uniform)), ..Recipe::default() },
+);
+
+#[derive(Debug)]
+struct Uniform;
+
+impl Weighting for Uniform {
+    fn asks(&self) -> Ask {
+        Ask::Nothing
+    }
+
+    fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
+        let weight = vec![1.0 / profiles.len() as f64; profiles.len()];
+        Shares { quality: None, size: size_shares(profiles), weight }
+    }
+}

@@ -1,0 +1,180 @@
+//! Several strategies over several seeds, on the same splits, initial models and cohorts.
+
+use fedtvd_data::set::Places;
+use fedtvd_run::config::Config;
+use fedtvd_run::experiment::{Experiment, ExperimentError};
+use fedtvd_run::setup::{Setup, SetupError};
+use fedtvd_run::simulation::{Simulation, SimulationError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+use thiserror::Error;
+
+/// What is compared: every strategy with every seed.
+pub struct Comparison {
+    labels: Vec<String>,
+    seeds: Vec<u64>,
+    cells: Vec<Cell>,
+}
+
+struct Cell {
+    strategy: usize,
+    experiment: Experiment,
+    setup: Arc<Setup>,
+}
+
+/// One strategy with one seed, done.
+#[derive(Clone, Debug)]
+pub struct Curve {
+    /// Place of the strategy in the list.
+    pub strategy: usize,
+    /// The seed.
+    pub seed: u64,
+    /// Accuracy after every round, from 0 to 1.
+    pub accuracy: Vec<f64>,
+    /// Effective number of clients of every round that counted any.
+    pub effective: Vec<f64>,
+    /// Samples trained on, over all rounds and epochs.
+    pub images: u64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// A round is done somewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Place of the strategy in the list.
+    pub strategy: usize,
+    /// Accuracy after the round.
+    pub accuracy: f64,
+    /// Samples trained on in the round.
+    pub images: u64,
+    /// Whether it was the last round of its seed.
+    pub last: bool,
+}
+
+/// Why there is nothing to compare, or why comparing stopped.
+#[derive(Debug, Error)]
+pub enum ComparisonError {
+    /// A strategy or configuration that cannot be.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// No data, split or model.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// A run that stopped.
+    #[error("{strategy} with seed {seed}: {error}")]
+    Run {
+        /// Which strategy.
+        strategy: String,
+        /// Which seed.
+        seed: u64,
+        /// What happened.
+        error: Box<SimulationError>,
+    },
+}
+
+impl Comparison {
+    /// Checks everything and deals the data, once per seed.
+    pub fn new(
+        config: &Config,
+        strategies: &[String],
+        seeds: &[u64],
+        places: &Places,
+    ) -> Result<Self, ComparisonError> {
+        let labels: Vec<String> = strategies
+            .iter()
+            .map(|name| Experiment::of(&config.with_strategy(name)).map(|e| e.run.strategy.label))
+            .collect::<Result<_, _>>()?;
+        let data = Experiment::of(config)?.data.load(places).map_err(SetupError::from)?;
+        let mut setups = Vec::new();
+        for &seed in seeds {
+            let experiment = Experiment::of(&config.with_seed(seed))?;
+            setups.push(Arc::new(Setup::new(&experiment, &data)?));
+        }
+        let mut cells = Vec::new();
+        for (strategy, name) in strategies.iter().enumerate() {
+            for (seed, setup) in seeds.iter().zip(&setups) {
+                let experiment = Experiment::of(&config.with_strategy(name).with_seed(*seed))?;
+                cells.push(Cell { strategy, experiment, setup: Arc::clone(setup) });
+            }
+        }
+        Ok(Self { labels, seeds: seeds.to_vec(), cells })
+    }
+
+    /// The strategies' labels.
+    pub fn labels(&self) -> &[String] {
+        &self.labels
+    }
+
+    /// The seeds.
+    pub fn seeds(&self) -> &[u64] {
+        &self.seeds
+    }
+
+    /// Data, split and model of each seed.
+    pub fn setups(&self) -> impl Iterator<Item = &Setup> {
+        self.cells[..self.seeds.len()].iter().map(|cell| cell.setup.as_ref())
+    }
+
+    /// Rounds of each run.
+    pub fn rounds(&self) -> u32 {
+        self.cells.first().map_or(0, |cell| cell.experiment.rounds)
+    }
+
+    /// Runs everything, `workers` runs at a time, each on one thread; curves come in the cells' order.
+    pub fn run(
+        &self,
+        workers: usize,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Vec<Curve>, ComparisonError> {
+        let next = AtomicUsize::new(0);
+        let curves = Mutex::new(Vec::with_capacity(self.cells.len()));
+        let pull = || {
+            while let Some((place, cell)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, self.cells.get(i)?)))
+            {
+                let curve = self.curve(cell, progress);
+                if curve.is_err() {
+                    next.store(self.cells.len(), Ordering::Relaxed);
+                }
+                curves.lock().unwrap_or_else(PoisonError::into_inner).push((place, curve));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 0..workers.max(1) {
+                scope.spawn(pull);
+            }
+        });
+        let mut curves = curves.into_inner().unwrap_or_else(PoisonError::into_inner);
+        curves.sort_by_key(|(place, _)| *place);
+        curves.into_iter().map(|(_, curve)| curve).collect()
+    }
+
+    fn curve(&self, cell: &Cell, progress: &(dyn Fn(Progress) + Sync)) -> Result<Curve, ComparisonError> {
+        let Cell { strategy, experiment, setup } = cell;
+        let (strategy, seed) = (*strategy, experiment.seed);
+        let failed = |error| ComparisonError::Run {
+            strategy: self.labels[strategy].clone(),
+            seed,
+            error: Box::new(error),
+        };
+        let started = Instant::now();
+        let mut simulation = Simulation::new(experiment, setup, 1).map_err(failed)?;
+        let mut curve =
+            Curve { strategy, seed, accuracy: Vec::new(), effective: Vec::new(), images: 0, seconds: 0.0 };
+        for round in 1..=experiment.rounds {
+            let done = simulation.round().map_err(failed)?;
+            let counted = done.record.clients.iter().filter(|client| client.failure.is_none());
+            let images =
+                counted.map(|client| client.size).sum::<u64>() * u64::from(experiment.run.local.epochs);
+            let accuracy = done.evaluation.accuracy();
+            curve.images += images;
+            curve.accuracy.push(accuracy);
+            curve.effective.extend(done.record.effective_clients);
+            progress(Progress { strategy, accuracy, images, last: round == experiment.rounds });
+        }
+        curve.seconds = started.elapsed().as_secs_f64();
+        Ok(curve)
+    }
+}

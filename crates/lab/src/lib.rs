@@ -1,0 +1,6 @@
+//! From runs to findings: comparisons over seeds, their statistics, tables and charts.
+
+pub mod chart;
+pub mod comparison;
+pub mod statistics;
+pub mod summary;

@@ -1,0 +1,61 @@
+//! Milliseconds per batch of 32, training and evaluation: `kernels train|eval MODEL SECONDS`. Prints one number.
+
+use fedtvd_core::layout::Layout;
+use fedtvd_core::params::Params;
+use fedtvd_core::pass::{Pass, Sgd};
+use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::stream::{Key, Purpose, Stream};
+use fedtvd_core::trainer::Trainer;
+use fedtvd_nn::{Cpu, models};
+use std::sync::Arc;
+use std::time::Instant;
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let (mode, name, seconds) = (&arguments[1], &arguments[2], arguments[3].parse::<f64>().expect("seconds"));
+    let model = models::ALL.iter().find(|model| model.name == name).expect("a model's name");
+    let network = models::named(name, model.input, model.classes).expect("a model fits its own input");
+    let mut stream = Stream::at(1, Purpose::Split, 0, 0);
+    let size = 32 * model.input.iter().product::<usize>();
+    let values = (0..size).map(|_| stream.normal() as f32).collect();
+    let labels = (0..32).map(|row| row % model.classes as u32).collect();
+    let samples = Samples::new(model.input, model.classes, Values::Floats(values), labels, 32);
+    let mut cpu = Cpu::new(&network, Arc::new(samples.expect("valid samples"))).expect("they fit");
+    let layout = Arc::new(Layout::of(&network).expect("a valid network"));
+    let mut params = Params::initial(layout, 1);
+    let rows: Vec<u32> = (0..32).collect();
+    let sgd = Sgd { lr: 0.001, momentum: 0.9, nesterov: false, weight_decay: 0.0 };
+    let pass = |epochs| Pass {
+        epochs,
+        first_epoch: 0,
+        batch: 32,
+        key: Key::of(1),
+        keep_velocity: true,
+        sgd,
+        pull: None,
+        push: None,
+        logits: None,
+    };
+    let mut work = |times: u32| match mode.as_str() {
+        "train" => {
+            cpu.pass(&mut params, &rows, &pass(times)).expect("training goes on");
+        }
+        _ => {
+            for _ in 0..times {
+                cpu.evaluate(&params, &rows, None).expect("evaluation goes on");
+            }
+        }
+    };
+    work(1);
+    let start = Instant::now();
+    work(1);
+    let once = start.elapsed().as_secs_f64();
+    let times = (seconds / 6.0 / once).max(1.0) as u32;
+    let mut best = f64::INFINITY;
+    for _ in 0..6 {
+        let start = Instant::now();
+        work(times);
+        best = best.min(start.elapsed().as_secs_f64() / f64::from(times));
+    }
+    println!("{:.4}", best * 1e3);
+}

@@ -1,0 +1,164 @@
+//! Gives every feature map its border and buffers, and makes the layers.
+
+use crate::flow::{Flow, Node};
+use crate::kernels::isa::Isa;
+use crate::layers::conv::{Conv, Window};
+use crate::layers::flatten::Flatten;
+use crate::layers::linear::Linear;
+use crate::layers::maxpool::MaxPool;
+use crate::layers::relu::Relu;
+use crate::layers::{Buffers, Layer};
+use crate::map::{Map, Port, Write};
+use fedtvd_core::layout::Layout;
+use fedtvd_core::network::Layer as Kind;
+use std::ops::Range;
+
+/// A network ready to run batches of up to `capacity` samples.
+pub(crate) struct Bound {
+    pub(crate) layers: Vec<Box<dyn Layer>>,
+    pub(crate) buffers: Buffers,
+    pub(crate) input: Port,
+    pub(crate) output: Port,
+    pub(crate) capacity: usize,
+}
+
+impl Bound {
+    /// Binds the operations for batches of up to `capacity` samples.
+    pub(crate) fn new(flow: &Flow, layout: &Layout, isa: Isa, capacity: usize) -> Self {
+        let groups = capacity.div_ceil(isa.lanes());
+        let maps = maps(flow, isa);
+        let (slots, sizes) = gradient_slots(flow, &maps);
+        let port =
+            |map: usize, write: Write| Port { value: map, gradient: slots[map], map: maps[map], write };
+        let writes = writes(flow);
+        let layers = flow.nodes.iter().zip(&writes).map(|(node, &(input, added))| {
+            let ends = Ends {
+                input: port(node.input, input),
+                output: port(node.output, Write::Set),
+                added: node.added.map(|map| port(map, added)),
+            };
+            layer(node, ends, layout, groups)
+        });
+        let layers = layers.collect();
+        Self {
+            layers,
+            buffers: Buffers {
+                isa,
+                samples: 0,
+                values: maps.iter().map(|map| vec![0.0; groups * map.group()]).collect(),
+                gradients: sizes.iter().map(|size| vec![0.0; groups * size]).collect(),
+            },
+            input: port(0, Write::Skip),
+            output: port(flow.end, Write::Set),
+            capacity: groups * isa.lanes(),
+        }
+    }
+}
+
+struct Ends {
+    input: Port,
+    output: Port,
+    #[expect(dead_code, reason = "for the layers that add")]
+    added: Option<Port>,
+}
+
+fn window(kind: &Kind) -> Option<Window> {
+    match kind {
+        Kind::Conv { kernel, stride, pad, .. } => {
+            Some(Window { kernel: *kernel, stride: *stride, pad: *pad })
+        }
+        _ => None,
+    }
+}
+
+/// Every map with the border that the convolutions at its two ends need.
+fn maps(flow: &Flow, isa: Isa) -> Vec<Map> {
+    let map = |&shape| Map { shape, border: 0, lanes: isa.lanes() };
+    let mut maps: Vec<Map> = flow.shapes.iter().map(map).collect();
+    for node in &flow.nodes {
+        if let Some(window) = window(&node.kind) {
+            let sides = |map: usize| [flow.shapes[map][1], flow.shapes[map][2]];
+            let input = &mut maps[node.input];
+            input.border = input.border.max(window.pad);
+            if node.input != 0 {
+                let border = window.gradient_border(sides(node.input), sides(node.output));
+                maps[node.output].border = maps[node.output].border.max(border);
+            }
+        }
+    }
+    maps
+}
+
+/// How each node writes the gradients of its input and of what it adds: the last reader goes back first.
+fn writes(flow: &Flow) -> Vec<(Write, Write)> {
+    let mut written = vec![false; flow.shapes.len()];
+    let mut write = |map: usize| match (map, std::mem::replace(&mut written[map], true)) {
+        (0, _) => Write::Skip,
+        (_, false) => Write::Set,
+        (_, true) => Write::Add,
+    };
+    let mut writes: Vec<(Write, Write)> = flow
+        .nodes
+        .iter()
+        .rev()
+        .map(|node| {
+            let added = node.added.map_or(Write::Skip, &mut write);
+            (write(node.input), added)
+        })
+        .collect();
+    writes.reverse();
+    writes
+}
+
+/// A gradient buffer for every map and the buffers' sizes: a map's gradient lives from its last reader's
+/// backward pass to its maker's, and then gives its buffer to the next one that lies the same way.
+fn gradient_slots(flow: &Flow, maps: &[Map]) -> (Vec<usize>, Vec<usize>) {
+    let mut slots = vec![usize::MAX; maps.len()];
+    let mut kinds: Vec<Map> = Vec::new();
+    let mut free: Vec<usize> = Vec::new();
+    let mut take = |map: usize, slots: &mut Vec<usize>, free: &mut Vec<usize>| {
+        if slots[map] == usize::MAX {
+            slots[map] = match free.iter().position(|&slot| kinds[slot] == maps[map]) {
+                Some(place) => free.swap_remove(place),
+                None => {
+                    kinds.push(maps[map]);
+                    kinds.len() - 1
+                }
+            };
+        }
+    };
+    take(flow.end, &mut slots, &mut free);
+    for node in flow.nodes.iter().rev() {
+        for map in [Some(node.input), node.added].into_iter().flatten().filter(|&map| map != 0) {
+            take(map, &mut slots, &mut free);
+        }
+        free.push(slots[node.output]);
+    }
+    // The data have no gradient; any valid number will do.
+    slots[0] = 0;
+    (slots, kinds.iter().map(Map::group).collect())
+}
+
+fn layer(node: &Node, ends: Ends, layout: &Layout, groups: usize) -> Box<dyn Layer> {
+    let Ends { input, output, .. } = ends;
+    let tensor = |name: &str, part: &str| -> Range<usize> {
+        layout.range(&format!("{name}.{part}")).expect("the layout was made from the same network")
+    };
+    let relu = (node.relu, node.masks);
+    match &node.kind {
+        Kind::Conv { name, bias, .. } => {
+            let window = window(&node.kind).expect("a convolution has a window");
+            let bias = bias.then(|| tensor(name, "bias"));
+            Box::new(Conv::new(input, output, window, tensor(name, "weight"), bias, relu, groups))
+        }
+        Kind::Linear { name, .. } => {
+            Box::new(Linear::new(input, output, tensor(name, "weight"), tensor(name, "bias"), relu, groups))
+        }
+        Kind::Relu => Box::new(Relu { input, output }),
+        Kind::MaxPool { size, stride } => {
+            Box::new(MaxPool { input, output, size: *size, stride: *stride, masks: node.masks_input })
+        }
+        Kind::Flatten => Box::new(Flatten { input, output }),
+        _ => unimplemented!(),
+    }
+}

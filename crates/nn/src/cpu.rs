@@ -1,0 +1,273 @@
+//! A trainer on one core: reads rows into lanes, runs the layers, and takes core's step.
+
+use crate::bind::Bound;
+use crate::flow::Flow;
+use crate::kernels::isa::Isa;
+use crate::layers::Mode;
+use crate::loss::{cross_entropy, prediction};
+use fedtvd_core::layout::Layout;
+use fedtvd_core::network::{Network, NetworkError, Shape};
+use fedtvd_core::params::Params;
+use fedtvd_core::pass::Pass;
+use fedtvd_core::samples::Samples;
+use fedtvd_core::step::step;
+use fedtvd_core::stream::{Purpose, Stream};
+use fedtvd_core::trainer::{Evaluation, PassReport, TrainFailure, Trainer};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Samples per batch of an evaluation.
+const EVALUATION_BATCH: usize = 32;
+
+/// A network, its buffers and its data set, on one core.
+pub struct Cpu {
+    flow: Flow,
+    layout: Layout,
+    samples: Arc<Samples>,
+    classes: usize,
+    isa: Isa,
+    bound: Bound,
+    gradient: Vec<f32>,
+    velocity: Vec<f32>,
+    order: Vec<u32>,
+    row: Vec<f32>,
+    labels: Vec<u32>,
+}
+
+/// Why a network cannot be trained on a data set.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CpuError {
+    /// The layers do not fit together.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// The network takes samples of another shape.
+    #[error("the network takes {}, but the data set's samples are {}", size(*.network), size(*.samples))]
+    Shape {
+        /// What the network takes.
+        network: Shape,
+        /// What the data set has.
+        samples: Shape,
+    },
+    /// The data set has labels that the network cannot give.
+    #[error("the network gives {network} classes, but the data set has {samples}")]
+    Classes {
+        /// Classes of the network.
+        network: usize,
+        /// Classes of the data set.
+        samples: usize,
+    },
+}
+
+fn size(shape: Shape) -> String {
+    format!("{}x{}x{}", shape[0], shape[1], shape[2])
+}
+
+impl Cpu {
+    /// A trainer of `network` on `samples`, with the best instructions that this machine has.
+    pub fn new(network: &Network, samples: Arc<Samples>) -> Result<Self, CpuError> {
+        let isa = Isa::available().pop().expect("plain numbers are always available");
+        Self::with(network, samples, isa)
+    }
+
+    /// The instruction set in use: part of what a machine's results depend on.
+    pub fn instructions(&self) -> &'static str {
+        self.isa.name()
+    }
+
+    /// The same with a given instruction set.
+    pub(crate) fn with(network: &Network, samples: Arc<Samples>, isa: Isa) -> Result<Self, CpuError> {
+        let flow = Flow::of(network)?;
+        let layout = Layout::of(network)?;
+        if network.input != samples.shape() {
+            return Err(CpuError::Shape { network: network.input, samples: samples.shape() });
+        }
+        if network.classes < samples.classes() {
+            return Err(CpuError::Classes { network: network.classes, samples: samples.classes() });
+        }
+        Ok(Self {
+            bound: Bound::new(&flow, &layout, isa, EVALUATION_BATCH),
+            gradient: vec![0.0; layout.trainable()],
+            velocity: vec![0.0; layout.trainable()],
+            order: Vec::new(),
+            row: vec![0.0; network.input.iter().product()],
+            labels: Vec::new(),
+            classes: network.classes,
+            flow,
+            layout,
+            samples,
+            isa,
+        })
+    }
+
+    fn reserve(&mut self, batch: usize) {
+        if batch > self.bound.capacity {
+            self.bound = Bound::new(&self.flow, &self.layout, self.isa, batch);
+        }
+    }
+
+    fn check(
+        &self,
+        params: &Params,
+        rows: &[u32],
+        parts: &[(&str, Option<usize>, usize)],
+    ) -> Result<(), TrainFailure> {
+        if rows.is_empty() {
+            return Err(TrainFailure::NoSamples);
+        }
+        let count = self.samples.rows();
+        if let Some(&row) = rows.iter().find(|row| **row as usize >= count) {
+            return Err(TrainFailure::NoSuchRow { row, rows: count });
+        }
+        let all = [("parameters", Some(params.values.len()), self.layout.len())];
+        for (what, given, right) in all.iter().chain(parts) {
+            if let Some(given) = given.filter(|given| given != right) {
+                let why = format!("{given} {what} were given where the network has {right}");
+                return Err(TrainFailure::Device(why));
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads rows into the lanes of the input map.
+    fn load(&mut self, rows: &[u32], mut augment: Option<&mut Stream>) {
+        let Bound { buffers, input, .. } = &mut self.bound;
+        let map = input.map;
+        let [channels, height, width] = map.shape;
+        buffers.samples = rows.len();
+        self.labels.clear();
+        let groups = buffers.groups();
+        let values = &mut buffers.values[input.value];
+        if !rows.len().is_multiple_of(map.lanes) {
+            values[(groups - 1) * map.group()..groups * map.group()].fill(0.0);
+        }
+        for (n, &row) in rows.iter().enumerate() {
+            self.labels.push(self.samples.labels()[row as usize]);
+            match augment.as_deref_mut() {
+                Some(stream) => self.samples.read_training(row, stream, &mut self.row),
+                None => self.samples.read(row, &mut self.row),
+            }
+            for (line, pixels) in self.row.chunks_exact(width).enumerate() {
+                debug_assert!(line < channels * height);
+                let start = map.at(n / map.lanes, line / height, (line % height) as isize, 0) + n % map.lanes;
+                for (x, &pixel) in pixels.iter().enumerate() {
+                    values[start + x * map.lanes] = pixel;
+                }
+            }
+        }
+    }
+
+    fn forward(&mut self, params: &[f32], mode: &mut Mode<'_>) {
+        for layer in &mut self.bound.layers {
+            layer.forward(&mut self.bound.buffers, params, mode);
+        }
+    }
+
+    /// One optimiser step on `rows`; the sum of the batch's losses.
+    fn train(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+        mode: &mut Mode<'_>,
+        augment: Option<&mut Stream>,
+    ) -> f64 {
+        self.load(rows, augment);
+        self.forward(&params.values, mode);
+        for layer in &self.bound.layers {
+            layer.remember(&mut params.values);
+        }
+        let Bound { buffers, output, layers, .. } = &mut self.bound;
+        let loss = cross_entropy(
+            &buffers.values[output.value],
+            &output.map,
+            &self.labels,
+            pass.logits,
+            Some(&mut buffers.gradients[output.gradient]),
+        );
+        if !loss.is_finite() {
+            return loss;
+        }
+        self.gradient.fill(0.0);
+        for layer in layers.iter_mut().rev() {
+            layer.backward(buffers, &params.values, &mut self.gradient);
+        }
+        let (gradient, velocity) = (&self.gradient, &mut self.velocity);
+        self.isa.wide(|| step(pass, params.trainable_mut(), velocity, gradient));
+        loss
+    }
+}
+
+impl Trainer for Cpu {
+    fn pass(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+    ) -> Result<PassReport, TrainFailure> {
+        if pass.batch == 0 {
+            return Err(TrainFailure::EmptyBatch);
+        }
+        let trainable = self.layout.trainable();
+        self.check(
+            params,
+            rows,
+            &[
+                ("numbers to pull to", pass.pull.map(|pull| pull.anchor.len()), trainable),
+                ("numbers to push", pass.push.map(<[f32]>::len), trainable),
+                ("offsets to the logits", pass.logits.map(<[f32]>::len), self.classes),
+            ],
+        )?;
+        self.reserve(pass.batch.min(rows.len()));
+        if !pass.keep_velocity {
+            self.velocity.fill(0.0);
+        }
+        let mut report = PassReport { steps: 0, losses: [0.0; 2] };
+        let mut order = std::mem::take(&mut self.order);
+        for epoch in pass.first_epoch..pass.first_epoch + pass.epochs {
+            order.clear();
+            order.extend_from_slice(rows);
+            pass.stream(Purpose::Order, epoch).shuffle(&mut order);
+            let mut dropout = pass.stream(Purpose::Dropout, epoch);
+            let mut mode = Mode::Training(&mut dropout);
+            let mut augment = self.samples.augments().then(|| pass.stream(Purpose::Augment, epoch));
+            let mut sum = 0.0;
+            for batch in order.chunks(pass.batch) {
+                let loss = self.train(params, batch, pass, &mut mode, augment.as_mut());
+                if !loss.is_finite() {
+                    self.order = order;
+                    return Err(TrainFailure::Diverged { epoch, loss });
+                }
+                sum += loss;
+                report.steps += 1;
+            }
+            report.losses[1] = sum / rows.len() as f64;
+            if epoch == pass.first_epoch {
+                report.losses[0] = report.losses[1];
+            }
+        }
+        self.order = order;
+        Ok(report)
+    }
+
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        logits: Option<&[f32]>,
+    ) -> Result<Evaluation, TrainFailure> {
+        self.check(params, rows, &[("offsets to the logits", logits.map(<[f32]>::len), self.classes)])?;
+        let mut evaluation = Evaluation::empty(self.classes);
+        for batch in rows.chunks(EVALUATION_BATCH) {
+            self.load(batch, None);
+            self.forward(&params.values, &mut Mode::Evaluation);
+            let Bound { buffers, output, .. } = &self.bound;
+            let values = &buffers.values[output.value];
+            evaluation.loss += cross_entropy(values, &output.map, &self.labels, logits, None);
+            for (n, &label) in self.labels.iter().enumerate() {
+                let place = label as usize * self.classes + prediction(values, &output.map, n);
+                evaluation.confusion[place] += 1;
+            }
+        }
+        Ok(evaluation)
+    }
+}

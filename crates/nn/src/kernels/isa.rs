@@ -1,0 +1,125 @@
+//! The instruction set, chosen once at run time; a plain build runs at full speed anywhere.
+
+#[cfg(target_arch = "aarch64")]
+use super::vector::Neon;
+#[cfg(target_arch = "x86_64")]
+use super::vector::{Avx2, Avx512};
+use super::vector::{Plain, Vector};
+
+/// Work that is compiled once per instruction set.
+pub(crate) trait Work {
+    /// Does it with registers of type `V`; must be `#[inline(always)]` to be compiled for them.
+    fn run<V: Vector>(self);
+}
+
+/// An instruction set that this machine has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Isa(Set);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Set {
+    Plain,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+}
+
+impl Isa {
+    /// What this machine has, the best one last.
+    pub(crate) fn available() -> Vec<Self> {
+        let mut sets = vec![Self(Set::Plain)];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                sets.push(Self(Set::Avx2));
+            }
+            if is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("fma") {
+                sets.push(Self(Set::Avx512));
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        sets.push(Self(Set::Neon));
+        sets
+    }
+
+    /// Numbers per register, which is samples per lane group.
+    pub(crate) fn lanes(self) -> usize {
+        match self.0 {
+            Set::Plain => Plain::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => Avx2::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => Avx512::LANES,
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => Neon::LANES,
+        }
+    }
+
+    /// The set's name.
+    pub(crate) fn name(self) -> &'static str {
+        match self.0 {
+            Set::Plain => "plain",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => "avx2",
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => "neon",
+        }
+    }
+
+    /// Runs work with this set's registers.
+    pub(crate) fn run(self, work: impl Work) {
+        match self.0 {
+            Set::Plain => work.run::<Plain>(),
+            // SAFETY: `available` alone makes this value, after detecting the features.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { with_avx2(work) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { with_avx512(work) },
+            #[cfg(target_arch = "aarch64")]
+            Set::Neon => work.run::<Neon>(),
+        }
+    }
+
+    /// Runs plain loops, which the compiler turns into this set's instructions.
+    pub(crate) fn wide(self, loops: impl FnOnce()) {
+        match self.0 {
+            // SAFETY: `available` alone makes this value, after detecting the features.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx2 => unsafe { wide_avx2(loops) },
+            // SAFETY: as above.
+            #[cfg(target_arch = "x86_64")]
+            Set::Avx512 => unsafe { wide_avx512(loops) },
+            _ => loops(),
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn with_avx2(work: impl Work) {
+    work.run::<Avx2>();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx2,fma")]
+fn with_avx512(work: impl Work) {
+    work.run::<Avx512>();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn wide_avx2(loops: impl FnOnce()) {
+    loops();
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx2,fma")]
+fn wide_avx512(loops: impl FnOnce()) {
+    loops();
+}

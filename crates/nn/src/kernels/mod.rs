@@ -1,0 +1,8 @@
+//! The inner loops that pointers and wide registers make fast, behind safe functions.
+#![expect(unsafe_code, reason = "vector registers are loaded and stored through pointers")]
+#![expect(clippy::needless_range_loop, reason = "loops over registers are written alike, by number")]
+
+pub(crate) mod isa;
+pub(crate) mod product;
+pub(crate) mod vector;
+pub(crate) mod weights;

@@ -1,0 +1,222 @@
+//! The one matrix product behind convolutions and linear layers, forward and backward:
+//!
+//! ```text
+//! c[r, p] = start + Σ_k a[r, k] * b[k, p]
+//! ```
+//!
+//! where every `b[k, p]` and `c[r, p]` is a register of samples. Tables say where the numbers lie, so that
+//! padding, stride and kernel size cost nothing inside the loop, and nothing is copied before it.
+
+use super::isa::{Isa, Work};
+use super::vector::Vector;
+
+/// Where the k-th numbers of `a` and `b` lie, relative to a row and to a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tap {
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+}
+
+/// Where the p-th columns of `b` and `c` start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) b: u32,
+    pub(crate) c: u32,
+}
+
+/// All taps of a product, with the farthest of them, which is what bounds need to know.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Taps {
+    pub(super) list: Vec<Tap>,
+    pub(super) a: usize,
+    pub(super) b: usize,
+}
+
+impl Taps {
+    pub(crate) fn new(list: Vec<Tap>) -> Self {
+        let a = list.iter().map(|tap| tap.a).max().unwrap_or(0) as usize;
+        let b = list.iter().map(|tap| tap.b).max().unwrap_or(0) as usize;
+        Self { list, a, b }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+/// All places of a product, with the farthest of them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Places {
+    pub(super) list: Vec<Place>,
+    pub(super) b: usize,
+    pub(super) c: usize,
+}
+
+impl Places {
+    pub(crate) fn new(list: Vec<Place>) -> Self {
+        let b = list.iter().map(|place| place.b).max().unwrap_or(0) as usize;
+        let c = list.iter().map(|place| place.c).max().unwrap_or(0) as usize;
+        Self { list, b, c }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.list.len()
+    }
+}
+
+/// What a sum starts from.
+#[derive(Clone, Copy)]
+pub(crate) enum Start<'a> {
+    Zero,
+    /// One number per row.
+    Bias(&'a [f32]),
+    /// What `c` holds.
+    Add,
+}
+
+/// One product; see the module.
+pub(crate) struct Product<'a> {
+    pub(crate) a: &'a [f32],
+    /// From one row of `a` to the next.
+    pub(crate) a_row: usize,
+    pub(crate) b: &'a [f32],
+    pub(crate) c: &'a mut [f32],
+    /// From one row of `c` to the next.
+    pub(crate) c_row: usize,
+    pub(crate) rows: usize,
+    pub(crate) taps: &'a Taps,
+    /// How many of the taps, the first ones, take part.
+    pub(crate) depth: usize,
+    pub(crate) places: &'a Places,
+    /// How many of the places, the first ones, take part.
+    pub(crate) count: usize,
+    pub(crate) start: Start<'a>,
+    /// Whether negative results become zero.
+    pub(crate) relu: bool,
+}
+
+/// Places per tile: their part of `b` stays in the second-level cache while all rows pass over it.
+const TILE: usize = 48;
+
+impl Product<'_> {
+    /// Computes it.
+    ///
+    /// # Panics
+    /// When a table points outside a slice.
+    pub(crate) fn run(self, isa: Isa) {
+        if self.rows == 0 || self.count == 0 {
+            return;
+        }
+        let (rows, lanes) = (self.rows - 1, isa.lanes());
+        if !self.taps.list.is_empty() {
+            assert!(rows * self.a_row + self.taps.a < self.a.len(), "a row or tap outside a");
+            assert!(self.taps.b + self.places.b + lanes <= self.b.len(), "a tap or place outside b");
+        }
+        assert!(rows * self.c_row + self.places.c + lanes <= self.c.len(), "a place outside c");
+        if let Start::Bias(bias) = self.start {
+            assert!(bias.len() >= self.rows, "one bias per row");
+        }
+        isa.run(self);
+    }
+}
+
+impl Work for Product<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(mut self) {
+        for tile in self.places.list[..self.count].chunks(TILE) {
+            let mut row = 0;
+            for rows in even_parts(self.rows, 4) {
+                let most = if rows == 4 { 3 } else { 4 };
+                let mut first = 0;
+                for count in even_parts(tile.len(), most) {
+                    let places = &tile[first..first + count];
+                    // SAFETY: `Product::run` checked that all rows, taps and places lie inside the slices.
+                    unsafe {
+                        match (rows, count) {
+                            (1, 1) => block::<V, 1, 1>(&mut self, row, places),
+                            (1, 2) => block::<V, 1, 2>(&mut self, row, places),
+                            (1, 3) => block::<V, 1, 3>(&mut self, row, places),
+                            (1, _) => block::<V, 1, 4>(&mut self, row, places),
+                            (2, 1) => block::<V, 2, 1>(&mut self, row, places),
+                            (2, 2) => block::<V, 2, 2>(&mut self, row, places),
+                            (2, 3) => block::<V, 2, 3>(&mut self, row, places),
+                            (2, _) => block::<V, 2, 4>(&mut self, row, places),
+                            (3, 1) => block::<V, 3, 1>(&mut self, row, places),
+                            (3, 2) => block::<V, 3, 2>(&mut self, row, places),
+                            (3, 3) => block::<V, 3, 3>(&mut self, row, places),
+                            (3, _) => block::<V, 3, 4>(&mut self, row, places),
+                            (_, 1) => block::<V, 4, 1>(&mut self, row, places),
+                            (_, 2) => block::<V, 4, 2>(&mut self, row, places),
+                            (_, _) => block::<V, 4, 3>(&mut self, row, places),
+                        }
+                    }
+                    first += count;
+                }
+                row += rows;
+            }
+        }
+    }
+}
+
+/// Sizes of the fewest parts of at most `most` that make up `total`, as equal as possible, larger first.
+#[inline(always)]
+pub(super) fn even_parts(total: usize, most: usize) -> impl Iterator<Item = usize> {
+    let parts = total.div_ceil(most);
+    let (size, larger) = (total / parts.max(1), total % parts.max(1));
+    (0..parts).map(move |part| size + usize::from(part < larger))
+}
+
+/// R rows times P places, all sums in registers.
+///
+/// # Safety
+/// Rows `row..row + R` and the places must lie inside the product's slices, and there are P places.
+#[inline(always)]
+unsafe fn block<V: Vector, const R: usize, const P: usize>(
+    product: &mut Product<'_>,
+    row: usize,
+    places: &[Place],
+) {
+    // SAFETY: by this function's contract every pointer below stays inside its slice.
+    unsafe {
+        let a = product.a.as_ptr().add(row * product.a_row);
+        let c = product.c.as_mut_ptr().add(row * product.c_row);
+        let mut b = [product.b.as_ptr(); P];
+        for p in 0..P {
+            b[p] = b[p].add(places.get_unchecked(p).b as usize);
+        }
+        let mut sum = [[V::splat(0.0); P]; R];
+        match product.start {
+            Start::Zero => {}
+            Start::Bias(bias) => {
+                for r in 0..R {
+                    sum[r] = [V::splat(*bias.get_unchecked(row + r)); P];
+                }
+            }
+            Start::Add => {
+                for r in 0..R {
+                    for p in 0..P {
+                        sum[r][p] = V::load(c.add(r * product.c_row + places.get_unchecked(p).c as usize));
+                    }
+                }
+            }
+        }
+        for tap in &product.taps.list[..product.depth] {
+            let mut column = [V::splat(0.0); P];
+            for p in 0..P {
+                column[p] = V::load(b[p].add(tap.b as usize));
+            }
+            for r in 0..R {
+                let weight = V::splat(*a.add(r * product.a_row + tap.a as usize));
+                for p in 0..P {
+                    sum[r][p] = sum[r][p].plus_product(weight, column[p]);
+                }
+            }
+        }
+        for r in 0..R {
+            for p in 0..P {
+                let value = if product.relu { sum[r][p].max(V::splat(0.0)) } else { sum[r][p] };
+                value.store(c.add(r * product.c_row + places.get_unchecked(p).c as usize));
+            }
+        }
+    }
+}

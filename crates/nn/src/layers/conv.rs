@@ -1,0 +1,254 @@
+//! 2-d convolution with zero padding:
+//!
+//! ```text
+//! y[o, i, j]     = bias[o] + Σ_{c,u,v} w[o, c, u, v] * x[c, i s + u - pad, j s + v - pad]
+//! dw[o, c, u, v] = Σ_{i,j} dy[o, i, j] * x[c, i s + u - pad, j s + v - pad]
+//! dx[c, m, n]    = Σ_{o,u,v} w[o, c, u, v] * dy[o, (m + pad - u) / s, (n + pad - v) / s]   where s divides both
+//! ```
+//!
+//! The last sum is a product per phase (m mod s, n mod s): within a phase the same taps apply everywhere.
+
+use super::relu::mask;
+use super::{Buffers, Layer, Mode, disjoint};
+use crate::kernels::product::{Place, Places, Product, Start, Tap, Taps};
+use crate::kernels::weights::WeightGradient;
+use crate::map::{Map, Port, Write};
+use std::ops::Range;
+
+/// Sizes of a convolution.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Window {
+    pub(crate) kernel: [usize; 2],
+    pub(crate) stride: usize,
+    pub(crate) pad: usize,
+}
+
+/// A convolution bound to its buffers; see the module.
+pub(crate) struct Conv {
+    input: Port,
+    output: Port,
+    weight: Range<usize>,
+    bias: Option<Range<usize>>,
+    relu: bool,
+    masks: bool,
+    taps: Taps,
+    places: Places,
+    /// Taps and places of dx, phase by phase.
+    phases: Vec<(Taps, Places)>,
+    /// Weights per input channel and output channel: the kernel's area.
+    area: usize,
+}
+
+impl Window {
+    /// Border that `dx` needs around `dy`, so that every tap finds a number.
+    pub(crate) fn gradient_border(&self, input: [usize; 2], output: [usize; 2]) -> usize {
+        let need = |axis: usize| {
+            let before = (self.kernel[axis] - 1).saturating_sub(self.pad).div_ceil(self.stride);
+            let after = ((input[axis] - 1 + self.pad) / self.stride).saturating_sub(output[axis] - 1);
+            before.max(after)
+        };
+        need(0).max(need(1))
+    }
+}
+
+impl Conv {
+    /// Binds a convolution; `relu` follows it, and `masks` says that its own backward pass undoes that.
+    pub(crate) fn new(
+        input: Port,
+        output: Port,
+        window: Window,
+        weight: Range<usize>,
+        bias: Option<Range<usize>>,
+        (relu, masks): (bool, bool),
+        groups: usize,
+    ) -> Self {
+        let phases = match input.write {
+            Write::Skip => vec![],
+            _ => phases(&input.map, &output.map, window, groups),
+        };
+        Self {
+            taps: taps(&input.map, window),
+            places: places(&input.map, &output.map, window, groups),
+            phases,
+            area: window.kernel[0] * window.kernel[1],
+            input,
+            output,
+            weight,
+            bias,
+            relu,
+            masks,
+        }
+    }
+
+    fn pixels(&self) -> usize {
+        self.output.map.shape[1] * self.output.map.shape[2]
+    }
+}
+
+impl Layer for Conv {
+    fn forward(&mut self, buffers: &mut Buffers, params: &[f32], _: &mut Mode<'_>) {
+        let (isa, groups) = (buffers.isa, buffers.groups());
+        let [x, y] = disjoint(&mut buffers.values, [self.input.value, self.output.value]);
+        Product {
+            a: &params[self.weight.clone()],
+            a_row: self.input.map.shape[0] * self.area,
+            b: x,
+            c: y,
+            c_row: self.output.map.channel(),
+            rows: self.output.map.shape[0],
+            taps: &self.taps,
+            depth: self.taps.len(),
+            places: &self.places,
+            count: groups * self.pixels(),
+            start: self.bias.clone().map_or(Start::Zero, |bias| Start::Bias(&params[bias])),
+            relu: self.relu,
+        }
+        .run(isa);
+    }
+
+    fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]) {
+        let (isa, groups) = (buffers.isa, buffers.groups());
+        if self.masks {
+            mask(buffers, &self.output);
+        }
+        let [channels, outputs] = [self.input.map.shape[0], self.output.map.shape[0]];
+        let dy = &buffers.gradients[self.output.gradient];
+        if let Some(bias) = &self.bias {
+            bias_gradient(dy, &self.output.map, groups, &mut gradient[bias.clone()]);
+        }
+        WeightGradient {
+            c: dy,
+            c_row: self.output.map.channel(),
+            b: &buffers.values[self.input.value],
+            gradient: &mut gradient[self.weight.clone()],
+            gradient_row: channels * self.area,
+            rows: outputs,
+            taps: &self.taps,
+            places: &self.places,
+            count: groups * self.pixels(),
+        }
+        .run(isa);
+        if self.input.write == Write::Skip {
+            return;
+        }
+        let [dy, dx] = disjoint(&mut buffers.gradients, [self.output.gradient, self.input.gradient]);
+        let capacity = dx.len() / self.input.map.group();
+        for (taps, places) in &self.phases {
+            Product {
+                a: &params[self.weight.clone()],
+                a_row: self.area,
+                b: dy,
+                c: dx,
+                c_row: self.input.map.channel(),
+                rows: channels,
+                taps,
+                depth: taps.len(),
+                places,
+                count: places.len() / capacity * groups,
+                start: if self.input.write == Write::Add { Start::Add } else { Start::Zero },
+                relu: false,
+            }
+            .run(isa);
+        }
+    }
+}
+
+/// db[o] = Σ over pixels and samples of dy[o].
+fn bias_gradient(dy: &[f32], map: &Map, groups: usize, gradient: &mut [f32]) {
+    for (channel, gradient) in gradient.iter_mut().enumerate() {
+        let mut sums = [0.0; 16];
+        for group in 0..groups {
+            for y in 0..map.shape[1] {
+                for register in dy[map.line(group, channel, y)].chunks(16) {
+                    for (sum, dy) in sums.iter_mut().zip(register) {
+                        *sum += dy;
+                    }
+                }
+            }
+        }
+        *gradient += sums.iter().sum::<f32>();
+    }
+}
+
+fn taps(x: &Map, window: Window) -> Taps {
+    let [high, wide] = window.kernel;
+    let mut taps = Vec::with_capacity(x.shape[0] * high * wide);
+    for channel in 0..x.shape[0] {
+        for u in 0..high {
+            for v in 0..wide {
+                let b = channel * x.channel() + u * x.row() + v * x.lanes;
+                taps.push(Tap { a: taps.len() as u32, b: b as u32 });
+            }
+        }
+    }
+    Taps::new(taps)
+}
+
+fn places(x: &Map, y: &Map, window: Window, groups: usize) -> Places {
+    let pad = window.pad as isize;
+    let mut places = Vec::new();
+    for group in 0..groups {
+        for i in 0..y.shape[1] {
+            for j in 0..y.shape[2] {
+                let from = |step: usize| (step * window.stride) as isize - pad;
+                places.push(Place {
+                    b: x.at(group, 0, from(i), from(j)) as u32,
+                    c: y.at(group, 0, i as isize, j as isize) as u32,
+                });
+            }
+        }
+    }
+    Places::new(places)
+}
+
+/// Per phase: the taps (u, v) with u = m + pad and v = n + pad modulo the stride, and the pixels of x in it.
+fn phases(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<(Taps, Places)> {
+    let (stride, [high, wide]) = (window.stride, window.kernel);
+    let mut phases = Vec::new();
+    for (m0, n0) in (0..stride).flat_map(|m| (0..stride).map(move |n| (m, n))) {
+        if m0 >= x.shape[1] || n0 >= x.shape[2] {
+            continue;
+        }
+        let (u0, v0) = ((m0 + window.pad) % stride, (n0 + window.pad) % stride);
+        // The first pixel's tap (u, v) meets dy at ((m0 + pad - u) / stride, …), which may lie in the border.
+        let corner = |start: usize, tap: usize| {
+            ((start + window.pad) as isize - tap as isize).div_euclid(stride as isize)
+        };
+        // Taps count from the farthest one, so that offsets are never negative.
+        let (last_u, last_v) = (last_in_phase(high, u0, stride), last_in_phase(wide, v0, stride));
+        let mut taps = Vec::new();
+        if let (Some(last_u), Some(last_v)) = (last_u, last_v) {
+            for output in 0..y.shape[0] {
+                for u in (u0..high).step_by(stride) {
+                    for v in (v0..wide).step_by(stride) {
+                        let a = output * x.shape[0] * high * wide + u * wide + v;
+                        let b = output * y.channel()
+                            + (last_u - u) / stride * y.row()
+                            + (last_v - v) / stride * y.lanes;
+                        taps.push(Tap { a: a as u32, b: b as u32 });
+                    }
+                }
+            }
+        }
+        let first = (corner(m0, last_u.unwrap_or(u0)), corner(n0, last_v.unwrap_or(v0)));
+        let mut places = Vec::new();
+        for group in 0..groups {
+            for (i, m) in (m0..x.shape[1]).step_by(stride).enumerate() {
+                for (j, n) in (n0..x.shape[2]).step_by(stride).enumerate() {
+                    let b = match taps.is_empty() {
+                        true => 0,
+                        false => y.at(group, 0, first.0 + i as isize, first.1 + j as isize),
+                    };
+                    let c = x.at(group, 0, m as isize, n as isize);
+                    places.push(Place { b: b as u32, c: c as u32 });
+                }
+            }
+        }
+        phases.push((Taps::new(taps), Places::new(places)));
+    }
+    phases
+}
+
+fn last_in_phase(size: usize, first: usize, stride: usize) -> Option<usize> {
+    (first..size).step_by(stride).next_back()
+}

@@ -1,0 +1,176 @@
+//! Fully connected layer on a flat input:
+//!
+//! ```text
+//! y[o]     = bias[o] + Σ_i w[o, i] * x[i]
+//! dw[o, i] = Σ_n dy[n, o] * x[n, i]          (n: the samples)
+//! dx[i]    = Σ_o w[o, i] * dy[o]
+//! ```
+
+use super::relu::mask;
+use super::{Buffers, Layer, Mode, disjoint};
+use crate::kernels::product::{Place, Places, Product, Start, Tap, Taps};
+use crate::map::{Port, Write};
+use std::ops::Range;
+
+/// A linear layer bound to its buffers; see the module.
+pub(crate) struct Linear {
+    input: Port,
+    output: Port,
+    weight: Range<usize>,
+    bias: Range<usize>,
+    relu: bool,
+    masks: bool,
+    /// One place per group of samples.
+    forward: (Taps, Places),
+    backward: (Taps, Places),
+    /// One tap per sample, one place per register of inputs.
+    samples: Taps,
+    columns: Places,
+    /// The input, sample by sample.
+    rows: Vec<f32>,
+}
+
+impl Linear {
+    /// Binds a linear layer; `relu` follows it, and `masks` says that its own backward pass undoes that.
+    pub(crate) fn new(
+        input: Port,
+        output: Port,
+        weight: Range<usize>,
+        bias: Range<usize>,
+        (relu, masks): (bool, bool),
+        groups: usize,
+    ) -> Self {
+        let (ins, outs, lanes) = (input.map.shape[0], output.map.shape[0], input.map.lanes);
+        let taps = |count: usize, step: usize| {
+            Taps::new((0..count).map(|k| Tap { a: (k * step) as u32, b: (k * lanes) as u32 }).collect())
+        };
+        let places = |b: usize, c: usize| {
+            let place = |group| Place { b: (group * b * lanes) as u32, c: (group * c * lanes) as u32 };
+            Places::new((0..groups).map(place).collect())
+        };
+        let sample = |n: usize| Tap { a: (n / lanes * outs * lanes + n % lanes) as u32, b: (n * ins) as u32 };
+        // The last register is moved back to end with the inputs; what it computes twice is the same.
+        let column = |start: usize| start.min(ins - lanes) as u32;
+        let columns = match ins >= lanes {
+            true => (0..ins).step_by(lanes).map(|i| Place { b: column(i), c: column(i) }).collect(),
+            false => vec![],
+        };
+        Self {
+            forward: (taps(ins, 1), places(ins, outs)),
+            backward: (taps(outs, ins), places(outs, ins)),
+            samples: Taps::new((0..groups * lanes).map(sample).collect()),
+            columns: Places::new(columns),
+            rows: vec![0.0; groups * lanes * ins],
+            input,
+            output,
+            weight,
+            bias,
+            relu,
+            masks,
+        }
+    }
+}
+
+impl Layer for Linear {
+    fn forward(&mut self, buffers: &mut Buffers, params: &[f32], _: &mut Mode<'_>) {
+        let (isa, groups) = (buffers.isa, buffers.groups());
+        let [x, y] = disjoint(&mut buffers.values, [self.input.value, self.output.value]);
+        Product {
+            a: &params[self.weight.clone()],
+            a_row: self.input.map.shape[0],
+            b: x,
+            c: y,
+            c_row: self.output.map.lanes,
+            rows: self.output.map.shape[0],
+            taps: &self.forward.0,
+            depth: self.forward.0.len(),
+            places: &self.forward.1,
+            count: groups,
+            start: Start::Bias(&params[self.bias.clone()]),
+            relu: self.relu,
+        }
+        .run(isa);
+    }
+
+    fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]) {
+        let (isa, groups) = (buffers.isa, buffers.groups());
+        if self.masks {
+            mask(buffers, &self.output);
+        }
+        let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
+        let dy = &buffers.gradients[self.output.gradient];
+        for (o, gradient) in gradient[self.bias.clone()].iter_mut().enumerate() {
+            for group in 0..groups {
+                let start = (group * outs + o) * lanes;
+                *gradient += dy[start..start + lanes].iter().sum::<f32>();
+            }
+        }
+        let x = &buffers.values[self.input.value];
+        transpose(&x[..groups * ins * lanes], ins, lanes, &mut self.rows);
+        let weight = &mut gradient[self.weight.clone()];
+        if ins < lanes {
+            self.few_inputs(dy, groups, weight);
+        } else {
+            Product {
+                a: dy,
+                a_row: lanes,
+                b: &self.rows,
+                c: weight,
+                c_row: ins,
+                rows: outs,
+                taps: &self.samples,
+                depth: groups * lanes,
+                places: &self.columns,
+                count: self.columns.len(),
+                start: Start::Zero,
+                relu: false,
+            }
+            .run(isa);
+        }
+        if self.input.write == Write::Skip {
+            return;
+        }
+        let [dy, dx] = disjoint(&mut buffers.gradients, [self.output.gradient, self.input.gradient]);
+        Product {
+            a: &params[self.weight.clone()],
+            a_row: 1,
+            b: dy,
+            c: dx,
+            c_row: lanes,
+            rows: ins,
+            taps: &self.backward.0,
+            depth: self.backward.0.len(),
+            places: &self.backward.1,
+            count: groups,
+            start: if self.input.write == Write::Add { Start::Add } else { Start::Zero },
+            relu: false,
+        }
+        .run(isa);
+    }
+}
+
+impl Linear {
+    /// dw where the inputs do not fill a register.
+    fn few_inputs(&self, dy: &[f32], groups: usize, gradient: &mut [f32]) {
+        let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
+        for (o, gradient) in gradient.chunks_exact_mut(ins).enumerate() {
+            for n in 0..groups * lanes {
+                let dy = dy[(n / lanes * outs + o) * lanes + n % lanes];
+                for (gradient, x) in gradient.iter_mut().zip(&self.rows[n * ins..][..ins]) {
+                    *gradient += dy * x;
+                }
+            }
+        }
+    }
+}
+
+/// From group, input, lane to group, lane, input.
+fn transpose(x: &[f32], ins: usize, lanes: usize, rows: &mut [f32]) {
+    for (group, rows) in x.chunks_exact(ins * lanes).zip(rows.chunks_exact_mut(ins * lanes)) {
+        for (i, register) in group.chunks_exact(lanes).enumerate() {
+            for (lane, &x) in register.iter().enumerate() {
+                rows[lane * ins + i] = x;
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! The layers, one file each: forward, backward, shapes.
+
+pub(crate) mod conv;
+pub(crate) mod flatten;
+pub(crate) mod linear;
+pub(crate) mod maxpool;
+pub(crate) mod relu;
+
+use crate::kernels::isa::Isa;
+use fedtvd_core::stream::Stream;
+
+/// A layer bound to its buffers.
+pub(crate) trait Layer: Send {
+    /// Values of the output from values of the input.
+    fn forward(&mut self, buffers: &mut Buffers, params: &[f32], mode: &mut Mode<'_>);
+
+    /// Gradients of the input and of the parameters from gradients of the output.
+    fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]);
+
+    /// Moves running statistics after a forward pass in training; most layers have none.
+    fn remember(&self, _params: &mut [f32]) {}
+}
+
+/// Whether values are for training, and where randomness comes from then.
+pub(crate) enum Mode<'a> {
+    /// Batch statistics; dropout draws from the stream.
+    #[expect(dead_code, reason = "for dropout")]
+    Training(&'a mut Stream),
+    /// Running statistics; no dropout.
+    Evaluation,
+}
+
+/// All feature maps of a network for one batch.
+pub(crate) struct Buffers {
+    pub(crate) isa: Isa,
+    /// Samples in the batch.
+    pub(crate) samples: usize,
+    pub(crate) values: Vec<Vec<f32>>,
+    pub(crate) gradients: Vec<Vec<f32>>,
+}
+
+impl Buffers {
+    /// Groups of samples in use.
+    pub(crate) fn groups(&self) -> usize {
+        self.samples.div_ceil(self.isa.lanes())
+    }
+}
+
+/// Distinct buffers, to read some and write others.
+pub(crate) fn disjoint<const N: usize>(buffers: &mut [Vec<f32>], which: [usize; N]) -> [&mut Vec<f32>; N] {
+    buffers.get_disjoint_mut(which).expect("a layer's buffers are distinct")
+}

@@ -1,0 +1,342 @@
+//! A configuration: TOML, then `--set`, checked key by key against [`crate::keys`].
+
+use crate::keys::{self, Key, Kind};
+use crate::value::Value;
+use fedtvd_core::nearest::nearest;
+use fedtvd_core::notation;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use thiserror::Error;
+use toml::de::{DeTable, DeValue};
+
+/// What a user set; everything else has its default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    set: BTreeMap<&'static str, Value>,
+    params: BTreeMap<String, Value>,
+}
+
+/// Why a configuration cannot be.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ConfigError {
+    /// No TOML.
+    #[error("{0}")]
+    Syntax(String),
+    /// A key that is none.
+    #[error("{place}there is no key {path}; did you mean {nearest}?")]
+    Unknown {
+        /// Where in the file, or nothing.
+        place: String,
+        /// What was written.
+        path: String,
+        /// What comes closest.
+        nearest: String,
+    },
+    /// A bare name that several tables have.
+    #[error("{name} could be {first} or {second}; write it with its table")]
+    Ambiguous {
+        /// What was written.
+        name: String,
+        /// One of them.
+        first: String,
+        /// Another.
+        second: String,
+    },
+    /// A value that the key does not take.
+    #[error("{place}{path} = {value} is not allowed; it must be {expected}")]
+    Value {
+        /// Where in the file, or nothing.
+        place: String,
+        /// The key.
+        path: String,
+        /// What was written.
+        value: String,
+        /// What would have been right.
+        expected: String,
+    },
+    /// Something that is not key=value.
+    #[error("--set {0} sets nothing; write key=value, such as split.alpha=0.5")]
+    NoSetting(String),
+}
+
+impl Config {
+    /// Reads TOML text.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let table = DeTable::parse(text)
+            .map_err(|error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))?;
+        let mut config = Self::default();
+        config.read(text, "", table.get_ref())?;
+        Ok(config)
+    }
+
+    fn read(&mut self, text: &str, prefix: &str, table: &DeTable<'_>) -> Result<(), ConfigError> {
+        for (name, value) in table {
+            let path = format!("{prefix}{}", name.get_ref());
+            let line = text[..name.span().start].matches('\n').count() + 1;
+            let place = format!("line {line}: ");
+            match value.get_ref() {
+                // Only `sweep` reads this table.
+                DeValue::Table(_) if path == "sweep" => {}
+                DeValue::Table(inner) => self.read(text, &format!("{path}."), inner)?,
+                other => match Value::of(other) {
+                    Some(value) => self.put(&place, &path, value)?,
+                    None => {
+                        return Err(misfit(
+                            &place,
+                            &path,
+                            &"a date",
+                            "text, a number, true, false or a list",
+                        ));
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets one key from `key=value`, where the key may be a bare name that only one table has.
+    pub fn set(&mut self, setting: &str) -> Result<(), ConfigError> {
+        let (path, text) =
+            setting.split_once('=').ok_or_else(|| ConfigError::NoSetting(setting.to_owned()))?;
+        let path = full_path(path.trim())?;
+        self.put("", &path, Value::typed(text.trim()))
+    }
+
+    fn put(&mut self, place: &str, path: &str, value: Value) -> Result<(), ConfigError> {
+        if let Some(key) = keys::find(path) {
+            let value = key
+                .checked(value)
+                .map_err(|(value, expected)| misfit(place, path, &value.shown(), &expected))?;
+            self.set.insert(key.path, value);
+        } else if let Some(param) = path.strip_prefix("strategy.") {
+            // Which parameters there are is known when the strategy's name is.
+            self.params.insert(param.to_owned(), value);
+        } else {
+            let nearest = nearest(path, keys::ALL.iter().map(|key| key.path)).unwrap_or_default();
+            return Err(ConfigError::Unknown { place: place.to_owned(), path: path.to_owned(), nearest });
+        }
+        Ok(())
+    }
+
+    /// What stands behind a key.
+    pub fn get(&self, path: &'static str) -> Value {
+        self.set.get(path).cloned().unwrap_or_else(|| {
+            let key = keys::find(path).expect("only keys of the table are asked for");
+            key.default().unwrap_or_else(|| self.get("seed"))
+        })
+    }
+
+    /// Paths of the keys that were set.
+    pub fn paths(&self) -> Vec<String> {
+        let params = self.params.keys().map(|name| format!("strategy.{name}"));
+        self.set.keys().map(|path| (*path).to_owned()).chain(params).collect()
+    }
+
+    /// The strategy's parameters as (name, value) pairs.
+    pub fn params(&self) -> Vec<(String, String)> {
+        self.params.iter().map(|(name, value)| (name.clone(), value.bare())).collect()
+    }
+
+    /// Puts another strategy in place, without the parameters of the one before.
+    pub fn with_strategy(&self, name: &str) -> Self {
+        let mut config = self.clone();
+        config.set.insert("strategy.name", Value::Text(name.to_owned()));
+        config.params.clear();
+        config
+    }
+
+    /// Puts another seed in place.
+    pub fn with_seed(&self, seed: u64) -> Self {
+        let mut config = self.clone();
+        config.set.insert("seed", Value::Whole(seed));
+        config
+    }
+
+    /// All keys with their values as TOML: what a run directory keeps.
+    pub fn resolved(&self) -> String {
+        self.print(|_| String::new())
+    }
+
+    /// All keys with their values and one line of help each.
+    pub fn commented(&self) -> String {
+        self.print(|key| format!("   # {}", key.about))
+    }
+
+    fn print(&self, comment: impl Fn(&Key) -> String) -> String {
+        let mut text = String::new();
+        let mut table = "";
+        for key in keys::ALL {
+            let (section, name) = key.path.split_once('.').unwrap_or(("", key.path));
+            if section != table {
+                let _ = writeln!(text, "\n[{section}]");
+                table = section;
+            }
+            let _ = writeln!(text, "{name} = {}{}", self.get(key.path), comment(key));
+        }
+        for (name, value) in &self.params {
+            let quoted = if name.contains('.') { format!("{name:?}") } else { name.clone() };
+            let _ = writeln!(text, "{quoted} = {value}");
+        }
+        text
+    }
+}
+
+fn misfit(place: &str, path: &str, value: &dyn std::fmt::Display, expected: &str) -> ConfigError {
+    let (place, path) = (place.to_owned(), path.to_owned());
+    ConfigError::Value { place, path, value: value.to_string(), expected: expected.to_owned() }
+}
+
+/// The path of a key that may have been written without its table.
+fn full_path(name: &str) -> Result<String, ConfigError> {
+    if name.contains('.') || keys::find(name).is_some() {
+        return Ok(name.to_owned());
+    }
+    let keys = keys::ALL.iter().filter(|key| key.path.rsplit_once('.').is_some_and(|(_, own)| own == name));
+    let strategies =
+        fedtvd_core::strategy::ALL.iter().flat_map(|spec| spec.params).filter(|p| p.name == name);
+    let mut paths: Vec<String> = keys.map(|key| key.path.to_owned()).collect();
+    paths.extend(strategies.take(1).map(|param| format!("strategy.{}", param.name)));
+    match paths.as_slice() {
+        [only] => Ok(only.clone()),
+        [first, second, ..] => Err(ConfigError::Ambiguous {
+            name: name.to_owned(),
+            first: first.clone(),
+            second: second.clone(),
+        }),
+        [] => {
+            let own = keys::ALL.iter().map(|key| key.path.rsplit_once('.').map_or(key.path, |(_, own)| own));
+            let params =
+                fedtvd_core::strategy::ALL.iter().flat_map(|spec| spec.params).map(|param| param.name);
+            let nearest = nearest(name, own.chain(params)).unwrap_or_default();
+            Err(ConfigError::Unknown { place: String::new(), path: name.to_owned(), nearest })
+        }
+    }
+}
+
+impl Key {
+    /// What it is unless set; `None` for a seed, which follows `seed`.
+    fn default(&self) -> Option<Value> {
+        Some(match self.kind {
+            Kind::Text { default } | Kind::Word { default, .. } => Value::Text(default.to_owned()),
+            Kind::Count { default, .. } => Value::Whole(default),
+            Kind::Number { default, .. } => Value::Number(default),
+            Kind::Flag { default } => Value::Flag(default),
+            Kind::Lines => Value::List(Vec::new()),
+            Kind::Reference => Value::Text("uniform".to_owned()),
+            Kind::Seed => return None,
+        })
+    }
+
+    /// The value as this key keeps it, or the value and what would have been right.
+    fn checked(&self, value: Value) -> Result<Value, (Value, String)> {
+        match (self.kind, value) {
+            (Kind::Text { .. }, value @ Value::Text(_)) => Ok(value),
+            (Kind::Text { .. }, value) => Err((value, "text".to_owned())),
+            (Kind::Word { words, .. }, value) => match &value {
+                Value::Text(word) if words.contains(&word.as_str()) => Ok(value),
+                _ => Err((value, words.join(" or "))),
+            },
+            (Kind::Count { low, high, .. }, value) => match value {
+                Value::Whole(whole) if (low..=high).contains(&whole) => Ok(value),
+                _ => Err((value, format!("a whole number from {low} to {high}"))),
+            },
+            (Kind::Seed, value @ Value::Whole(_)) => Ok(value),
+            (Kind::Seed, value) => Err((value, "a whole number that is not negative".to_owned())),
+            (Kind::Number { range, .. }, value) => match value {
+                Value::Whole(whole) if range.contains(whole as f64) => Ok(Value::Number(whole as f64)),
+                Value::Number(number) if range.contains(number) => Ok(value),
+                _ => Err((value, range.to_string())),
+            },
+            (Kind::Flag { .. }, value @ Value::Flag(_)) => Ok(value),
+            (Kind::Flag { .. }, value) => Err((value, "true or false".to_owned())),
+            (Kind::Lines, value) => match &value {
+                Value::List(lines) if lines.iter().all(|line| matches!(line, Value::Text(_))) => Ok(value),
+                _ => Err((value, "a list of texts, one per layer".to_owned())),
+            },
+            (Kind::Reference, value) => match &value {
+                Value::Text(word) if ["uniform", "aggregated"].contains(&word.as_str()) => Ok(value),
+                Value::List(numbers)
+                    if numbers.iter().all(|n| matches!(n, Value::Number(_) | Value::Whole(_))) =>
+                {
+                    Ok(value)
+                }
+                _ => Err((value, "uniform, aggregated, or a list of numbers, one per class".to_owned())),
+            },
+        }
+    }
+}
+
+/// The strategy that a configuration names.
+pub(crate) fn strategy(config: &Config) -> Result<fedtvd_core::recipe::Strategy, notation::NotationError> {
+    let params = config.params();
+    let Value::Text(name) = config.get("strategy.name") else { unreachable!("the key keeps text") };
+    notation::strategy(&name, params.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Config::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_unknown_key_names_its_line_and_the_nearest_key() {
+        assert_eq!(
+            refusal("seed = 1\n[split]\nalhpa = 0.1\n"),
+            "line 3: there is no key split.alhpa; did you mean split.alpha?"
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_names_what_would_have_been_right() {
+        assert_eq!(
+            refusal("rounds = 0"),
+            "line 1: rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"
+        );
+        assert_eq!(
+            refusal("\nseed = -1"),
+            "line 2: seed = -1 is not allowed; it must be a whole number from 0 to 9223372036854775807"
+        );
+        assert_eq!(
+            refusal("[split]\nalpha = 0"),
+            "line 2: split.alpha = 0 is not allowed; it must be above 0 and up to 1000000"
+        );
+        assert_eq!(
+            refusal("[strategy]\nmode = \"safe\""),
+            "line 2: strategy.mode = \"safe\" is not allowed; it must be paper or hardened"
+        );
+    }
+
+    #[test]
+    fn bare_names_find_their_table() {
+        let mut config = Config::default();
+        config.set("alpha=0.5").unwrap();
+        config.set("lambda=0.25").unwrap();
+        config.set("strategy.name=fedtvd+balanced").unwrap();
+        assert_eq!(config.get("split.alpha"), Value::Number(0.5));
+        assert_eq!(strategy(&config).unwrap().label, "fedtvd:lambda=0.25+balanced");
+        assert_eq!(
+            config.set("lr=0.1").unwrap_err().to_string(),
+            "lr could be local.lr or strategy.lr; write it with its table"
+        );
+        assert_eq!(
+            config.set("alhpa=1").unwrap_err().to_string(),
+            "there is no key alhpa; did you mean alpha?"
+        );
+    }
+
+    #[test]
+    fn what_is_printed_reads_back_the_same() {
+        let mut config = Config::default();
+        for setting in ["alpha=0.5", "lambda=0.25", "seed=9", "labels.reference=[0.5, 0.5]", "rounds=7"] {
+            config.set(setting).unwrap();
+        }
+        let text = config.resolved();
+        let again = Config::parse(&text).unwrap();
+        assert_eq!(again.resolved(), text);
+        assert_eq!(again.get("split.seed"), Value::Whole(9));
+        assert_eq!(Config::parse(&config.commented()).unwrap().resolved(), text);
+    }
+}

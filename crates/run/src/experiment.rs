@@ -1,0 +1,198 @@
+//! A configuration that has become types: what one run is about.
+
+use crate::config::{self, Config};
+use crate::value::Value;
+use fedtvd_core::local::Local;
+use fedtvd_core::notation::NotationError;
+use fedtvd_core::pass::Sgd;
+use fedtvd_core::recipe::Strategy;
+use fedtvd_core::run::{Mode, Run};
+use fedtvd_core::statistic::{Reference, ReferenceError};
+use fedtvd_data::set::DataOptions;
+use fedtvd_data::split::{Kind, SplitOptions};
+use thiserror::Error;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Where the initial model and the clients' randomness start.
+    pub seed: u64,
+    /// How many rounds.
+    pub rounds: u32,
+    /// Which data, and what is done to it.
+    pub data: DataOptions,
+    /// How samples are dealt.
+    pub split: SplitOptions,
+    /// Share of its rows that a client keeps back.
+    pub holdout: f64,
+    /// Where the split's randomness starts.
+    pub split_seed: u64,
+    /// Which model.
+    pub model: String,
+    /// A model of the user's own, line by line, in place of a named one.
+    pub layers: Vec<String>,
+    /// Where Q comes from.
+    pub reference: ReferenceSource,
+    /// What the core needs to know.
+    pub run: Run,
+}
+
+/// Where the reference label distribution comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReferenceSource {
+    /// Every class alike.
+    Uniform,
+    /// Given in the configuration.
+    Given(Reference),
+    /// The label counts of all clients, collected once before the first round.
+    Aggregated,
+}
+
+/// Why a configuration is no experiment.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ExperimentError {
+    /// The strategy.
+    #[error(transparent)]
+    Strategy(#[from] NotationError),
+    /// The reference.
+    #[error("labels.reference: {0}")]
+    Reference(#[from] ReferenceError),
+    /// Nesterov's momentum without momentum.
+    #[error("local.nesterov = true needs a momentum; local.momentum is 0")]
+    Nesterov,
+}
+
+/// A cap on claimed sizes that no honest site of this kind reaches; it bounds the work of checking a claim.
+const LARGEST_SIZE: u64 = 100_000_000;
+
+impl Experiment {
+    /// The experiment that a configuration describes.
+    pub fn of(config: &Config) -> Result<Self, ExperimentError> {
+        let strategy = config::strategy(config)?;
+        let sgd = Sgd {
+            lr: number(config, "local.lr"),
+            momentum: number(config, "local.momentum"),
+            nesterov: flag(config, "local.nesterov"),
+            weight_decay: number(config, "local.weight_decay"),
+        };
+        if sgd.nesterov && sgd.momentum == 0.0 {
+            return Err(ExperimentError::Nesterov);
+        }
+        let local = Local {
+            epochs: whole(config, "local.epochs") as u32,
+            batch: whole(config, "local.batch") as usize,
+            sgd,
+            round_decay: number(config, "local.round_decay"),
+            epoch_decay: number(config, "local.epoch_decay"),
+        };
+        let reference = reference(config)?;
+        Ok(Self {
+            seed: whole(config, "seed"),
+            rounds: whole(config, "rounds") as u32,
+            data: data(config),
+            split: split(config),
+            holdout: number(config, "split.holdout"),
+            split_seed: whole(config, "split.seed"),
+            model: text(config, "model.name"),
+            layers: lines(config, "model.layers"),
+            run: core_run(config, strategy, local, &reference),
+            reference,
+        })
+    }
+}
+
+fn data(config: &Config) -> DataOptions {
+    DataOptions {
+        set: text(config, "data.set"),
+        label: text(config, "data.label"),
+        group: Some(text(config, "data.group")).filter(|group| !group.is_empty()),
+        test: number(config, "data.test"),
+        crop: whole(config, "data.crop") as usize,
+        flip: flag(config, "data.flip"),
+        imbalance: number(config, "data.imbalance"),
+    }
+}
+
+fn split(config: &Config) -> SplitOptions {
+    SplitOptions {
+        kind: Kind::named(&text(config, "split.kind")).expect("the key keeps the name of a kind"),
+        clients: whole(config, "split.clients") as usize,
+        alpha: number(config, "split.alpha"),
+        min_size: whole(config, "split.min_size") as usize,
+        self_balancing: flag(config, "split.self_balancing"),
+        tries: whole(config, "split.tries") as u32,
+        shards: whole(config, "split.shards") as usize,
+        labels: whole(config, "split.labels") as usize,
+        beta: number(config, "split.beta"),
+        correlation: number(config, "split.correlation"),
+        spread: number(config, "split.spread"),
+        alpha_even: number(config, "split.alpha_even"),
+        file: Some(text(config, "split.file")).filter(|file| !file.is_empty()).map(Into::into),
+        seed: None,
+    }
+}
+
+fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &ReferenceSource) -> Run {
+    let fixed_roster =
+        !strategy.local.needs().carries.is_empty() || *reference == ReferenceSource::Aggregated;
+    Run {
+        strategy,
+        seed: whole(config, "seed"),
+        cohort_seed: whole(config, "cohort.seed"),
+        fraction: number(config, "cohort.fraction"),
+        local,
+        quorum: whole(config, "cohort.quorum") as usize,
+        mode: if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper },
+        largest_size: LARGEST_SIZE,
+        fixed_roster,
+    }
+}
+
+fn reference(config: &Config) -> Result<ReferenceSource, ReferenceError> {
+    match config.get("labels.reference") {
+        Value::Text(word) if word == "aggregated" => Ok(ReferenceSource::Aggregated),
+        Value::List(shares) => {
+            let shares = shares.iter().map(|share| match share {
+                Value::Number(number) => *number,
+                Value::Whole(whole) => *whole as f64,
+                _ => f64::NAN,
+            });
+            Reference::given(shares.collect()).map(ReferenceSource::Given)
+        }
+        _ => Ok(ReferenceSource::Uniform),
+    }
+}
+
+// The table of keys has checked every value's kind.
+
+fn whole(config: &Config, path: &'static str) -> u64 {
+    match config.get(path) {
+        Value::Whole(whole) => whole,
+        other => unreachable!("{path} keeps whole numbers, not {other}"),
+    }
+}
+
+fn number(config: &Config, path: &'static str) -> f64 {
+    match config.get(path) {
+        Value::Number(number) => number,
+        other => unreachable!("{path} keeps numbers, not {other}"),
+    }
+}
+
+fn flag(config: &Config, path: &'static str) -> bool {
+    config.get(path) == Value::Flag(true)
+}
+
+fn text(config: &Config, path: &'static str) -> String {
+    match config.get(path) {
+        Value::Text(text) => text,
+        other => unreachable!("{path} keeps text, not {other}"),
+    }
+}
+
+fn lines(config: &Config, path: &'static str) -> Vec<String> {
+    match config.get(path) {
+        Value::List(lines) => lines.iter().map(Value::bare).collect(),
+        other => unreachable!("{path} keeps a list, not {other}"),
+    }
+}

@@ -1,0 +1,151 @@
+//! Clients played by threads: workers pull jobs from a queue, longest first, each with its own trainer.
+
+use crate::setup::Setup;
+use fedtvd_core::client;
+use fedtvd_core::failure::ClientFailure;
+use fedtvd_core::job::{Fleet, Job, Survey};
+use fedtvd_core::memory::Memory;
+use fedtvd_core::notation;
+use fedtvd_core::params::Params;
+use fedtvd_core::profile::{ClientId, Profile};
+use fedtvd_core::recipe::Strategy;
+use fedtvd_core::statistic::size;
+use fedtvd_core::trainer::{Evaluation, TrainFailure, Trainer};
+use fedtvd_core::updates::{InMemory, Updates, Upload};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// All clients of a simulation.
+pub struct Threads {
+    setup: Arc<Setup>,
+    workers: Vec<Box<dyn Trainer>>,
+    /// For each client what it remembers, by the round in which it learned it.
+    memories: BTreeMap<ClientId, BTreeMap<u32, Memory>>,
+}
+
+/// Test rows evaluated at once: the sum of the losses must not depend on the number of workers.
+const CHUNK: usize = 250;
+
+impl Threads {
+    /// A fleet over these clients, one worker per trainer.
+    ///
+    /// # Panics
+    /// When there is no trainer.
+    pub fn new(setup: Arc<Setup>, workers: Vec<Box<dyn Trainer>>) -> Self {
+        assert!(!workers.is_empty(), "a fleet needs at least one worker");
+        Self { setup, workers, memories: BTreeMap::new() }
+    }
+
+    /// Evaluates a model on all workers; the sums are taken in the order of the rows.
+    pub fn evaluate(&mut self, params: &Params, rows: &[u32]) -> Result<Evaluation, TrainFailure> {
+        let chunks: Vec<&[u32]> = rows.chunks(CHUNK).collect();
+        let parts = share_out(&mut self.workers, chunks.len(), |trainer, chunk| {
+            trainer.evaluate(params, chunks[chunk], None)
+        });
+        let mut total = Evaluation::empty(self.setup.samples.classes());
+        for part in parts {
+            total.add(&part?);
+        }
+        Ok(total)
+    }
+
+    /// What each client remembers, by the round in which it learned it.
+    pub fn memories(&self) -> &BTreeMap<ClientId, BTreeMap<u32, Memory>> {
+        &self.memories
+    }
+
+    /// Gives clients their memories back.
+    pub fn remember(&mut self, memories: BTreeMap<ClientId, BTreeMap<u32, Memory>>) {
+        self.memories = memories;
+    }
+
+    /// Keeps the memory that the job went on from, in case its update is not accepted, and the new one.
+    fn learn(&mut self, job: &Job, memory: Memory) {
+        let versions = self.memories.entry(job.client).or_default();
+        versions.retain(|round, _| Some(*round) == job.accepted);
+        versions.insert(job.offer.round, memory);
+    }
+}
+
+impl Fleet for Threads {
+    fn survey(&mut self, survey: &Survey) -> Vec<Profile> {
+        let answer = |(id, data): (usize, &crate::setup::ClientData)| Profile {
+            client: id as ClientId,
+            size: size(&data.counts),
+            statistic: survey.ask.answer(&data.counts, &survey.reference),
+        };
+        self.setup.clients.iter().enumerate().map(answer).collect()
+    }
+
+    fn work(&mut self, jobs: &[Job]) -> Box<dyn Updates> {
+        let Some(first) = jobs.first() else { return Box::new(InMemory::new(Vec::new())) };
+        let strategy = notation::strategy(&first.offer.strategy, [])
+            .map_err(|error| ClientFailure::BadJob(error.to_string()));
+        let mut longest_first: Vec<&Job> = jobs.iter().collect();
+        longest_first
+            .sort_by_key(|job| std::cmp::Reverse(self.setup.client(job.client).map(|c| c.rows.len())));
+        let (setup, memories) = (&self.setup, &self.memories);
+        let answers = share_out(&mut self.workers, longest_first.len(), |trainer, place| {
+            let job = longest_first[place];
+            let strategy = strategy.as_ref().map_err(Clone::clone)?;
+            answer(setup, memories, strategy, job, trainer)
+        });
+        let mut uploads = Vec::with_capacity(jobs.len());
+        for (job, answer) in longest_first.into_iter().zip(answers) {
+            let answer = answer.map(|(upload, memory)| {
+                if !memory.is_empty() {
+                    self.learn(job, memory);
+                }
+                upload
+            });
+            uploads.push((job.client, answer));
+        }
+        Box::new(InMemory::new(uploads))
+    }
+}
+
+fn answer(
+    setup: &Setup,
+    memories: &BTreeMap<ClientId, BTreeMap<u32, Memory>>,
+    strategy: &Strategy,
+    job: &Job,
+    trainer: &mut dyn Trainer,
+) -> Result<(Upload, Memory), ClientFailure> {
+    let client = setup
+        .client(job.client)
+        .ok_or_else(|| ClientFailure::BadJob(format!("there is no client {}", job.client)))?;
+    let memory = job.accepted.and_then(|round| memories.get(&job.client)?.get(&round));
+    client::train(strategy, job, &client, memory, trainer)
+}
+
+/// Does `count` pieces of work on all workers, and gives the results in the order of the pieces.
+fn share_out<T: Send>(
+    workers: &mut [Box<dyn Trainer>],
+    count: usize,
+    work: impl Fn(&mut dyn Trainer, usize) -> T + Sync,
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(count));
+    let pull = |trainer: &mut dyn Trainer| {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            if place >= count {
+                return;
+            }
+            let result = work(trainer, place);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((place, result));
+        }
+    };
+    match workers {
+        [only] => pull(only.as_mut()),
+        several => std::thread::scope(|scope| {
+            for trainer in several {
+                scope.spawn(|| pull(trainer.as_mut()));
+            }
+        }),
+    }
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,238 @@
+//! Every key of a configuration, defined once: name, default, range and one line of help.
+//!
+//! The parser, `--set`, `fedtvd init` and the documentation read this table and nothing else. Strategies'
+//! own parameters are not here: their specs define them.
+
+use fedtvd_core::spec::Range;
+use fedtvd_data::split::Kind as Split;
+
+/// One key.
+#[derive(Debug)]
+pub struct Key {
+    /// Table and name, such as `split.alpha`.
+    pub path: &'static str,
+    /// What it may be, and what it is when nothing is said.
+    pub kind: Kind,
+    /// One line of help.
+    pub about: &'static str,
+}
+
+/// What a key may be.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Any text.
+    Text {
+        /// What it is unless set.
+        default: &'static str,
+    },
+    /// One of some words.
+    Word {
+        /// What it is unless set.
+        default: &'static str,
+        /// All that are allowed.
+        words: &'static [&'static str],
+    },
+    /// A whole number.
+    Count {
+        /// What it is unless set.
+        default: u64,
+        /// The least.
+        low: u64,
+        /// The greatest.
+        high: u64,
+    },
+    /// A seed that follows `seed` unless set.
+    Seed,
+    /// A number.
+    Number {
+        /// What it is unless set.
+        default: f64,
+        /// Where it may lie.
+        range: Range,
+    },
+    /// Yes or no.
+    Flag {
+        /// What it is unless set.
+        default: bool,
+    },
+    /// One line per layer; empty unless set.
+    Lines,
+    /// A label distribution: uniform, aggregated, or one number per class.
+    Reference,
+}
+
+const fn count(default: u64, low: u64, high: u64) -> Kind {
+    Kind::Count { default, low, high }
+}
+
+const fn number(default: f64, range: Range) -> Kind {
+    Kind::Number { default, range }
+}
+
+/// A share that is not nothing.
+const SHARE: Range = Range { low: 0.0, high: 1.0, open: true };
+/// A factor that does not grow without bound.
+const DECAY: Range = Range { low: 0.0, high: 2.0, open: true };
+const BELOW_ONE: Range = Range { low: 0.0, high: 0.999_999, open: false };
+
+/// All keys, in the order in which they are printed.
+pub const ALL: &[Key] = &[
+    Key {
+        path: "name",
+        kind: Kind::Text { default: "" },
+        about: "what the run is called; the verb's name unless set",
+    },
+    Key { path: "seed", kind: count(1, 0, i64::MAX as u64), about: "where all randomness starts" },
+    Key { path: "rounds", kind: count(50, 1, 1_000_000), about: "how many rounds; the paper has 300" },
+    Key {
+        path: "data.set",
+        kind: Kind::Text { default: "fmnist-mini" },
+        about: "a data set (fedtvd data list), or the path of a folder of images by class or of a CSV",
+    },
+    Key {
+        path: "data.label",
+        kind: Kind::Text { default: "label" },
+        about: "of a CSV: the column that holds the label",
+    },
+    Key {
+        path: "data.group",
+        kind: Kind::Text { default: "" },
+        about: "of a CSV: the column that says whose a row is, for split.kind = natural",
+    },
+    Key {
+        path: "data.test",
+        kind: number(0.2, Range { low: 0.0, high: 0.9, open: false }),
+        about: "of a CSV and of folders without test: share of each class for testing",
+    },
+    Key {
+        path: "data.crop",
+        kind: count(0, 0, 64),
+        about: "training images are shifted by up to so many pixels",
+    },
+    Key {
+        path: "data.flip",
+        kind: Kind::Flag { default: false },
+        about: "whether every second training image is mirrored",
+    },
+    Key {
+        path: "data.imbalance",
+        kind: number(1.0, SHARE),
+        about: "r keeps r^c of class c, for training and test",
+    },
+    Key {
+        path: "split.kind",
+        kind: Kind::Word { default: "dirichlet", words: Split::WORDS },
+        about: "how samples are dealt to clients; dirichlet cuts each class in Dirichlet proportions",
+    },
+    Key {
+        path: "split.alpha",
+        kind: number(0.1, Range { low: 0.0, high: 1e6, open: true }),
+        about: "concentration of dirichlet (per class), hsu (total) and the most skewed of correlated: small is skewed",
+    },
+    Key { path: "split.clients", kind: count(100, 1, 1_000_000), about: "how many clients" },
+    Key { path: "split.min_size", kind: count(2, 1, 1_000_000), about: "least samples of a client" },
+    Key {
+        path: "split.self_balancing",
+        kind: Kind::Flag { default: true },
+        about: "whether a client above the mean size gets nothing of further classes",
+    },
+    Key { path: "split.tries", kind: count(1000, 1, 1_000_000), about: "draws before giving up on min_size" },
+    Key { path: "split.shards", kind: count(2, 1, 1_000_000), about: "of shards: shards of a client" },
+    Key { path: "split.labels", kind: count(2, 1, 1_000_000), about: "of labels: labels of a client" },
+    Key {
+        path: "split.beta",
+        kind: number(0.5, Range::POSITIVE),
+        about: "of quantity: concentration of the sizes",
+    },
+    Key {
+        path: "split.correlation",
+        kind: number(0.8, Range { low: -1.0, high: 1.0, open: false }),
+        about: "of correlated: rank correlation of size and TVD",
+    },
+    Key {
+        path: "split.spread",
+        kind: number(1.0, Range { low: 0.0, high: 5.0, open: false }),
+        about: "of correlated: standard deviation of the logarithm of sizes",
+    },
+    Key {
+        path: "split.alpha_even",
+        kind: number(10.0, Range { low: 0.0, high: 1e6, open: true }),
+        about: "of correlated: concentration of the most even client",
+    },
+    Key {
+        path: "split.file",
+        kind: Kind::Text { default: "" },
+        about: "of file: a partition.json, as fedtvd split writes it",
+    },
+    Key {
+        path: "split.holdout",
+        kind: number(0.0, BELOW_ONE),
+        about: "share of its rows that a client keeps back",
+    },
+    Key { path: "split.seed", kind: Kind::Seed, about: "seed of the split; follows seed unless set" },
+    Key {
+        path: "cohort.fraction",
+        kind: number(0.1, SHARE),
+        about: "share of the clients that a round asks",
+    },
+    Key {
+        path: "cohort.quorum",
+        kind: count(1, 1, 1_000_000),
+        about: "updates below which a round changes nothing",
+    },
+    Key { path: "cohort.seed", kind: Kind::Seed, about: "seed of the cohorts; follows seed unless set" },
+    Key { path: "local.epochs", kind: count(4, 1, 10_000), about: "epochs of local training per round" },
+    Key { path: "local.batch", kind: count(32, 1, 1_000_000), about: "samples per step" },
+    Key { path: "local.lr", kind: number(0.01, Range::POSITIVE), about: "clients' learning rate" },
+    Key {
+        path: "local.momentum",
+        kind: number(0.9, BELOW_ONE),
+        about: "clients' momentum, new in every round",
+    },
+    Key {
+        path: "local.nesterov",
+        kind: Kind::Flag { default: false },
+        about: "whether the momentum is Nesterov's",
+    },
+    Key {
+        path: "local.weight_decay",
+        kind: number(0.0, Range::NOT_NEGATIVE),
+        about: "added to the gradient as weight_decay w",
+    },
+    Key { path: "local.round_decay", kind: number(1.0, DECAY), about: "factor on lr from round to round" },
+    Key {
+        path: "local.epoch_decay",
+        kind: number(1.0, DECAY),
+        about: "factor on lr from epoch to epoch inside a round",
+    },
+    Key {
+        path: "model.name",
+        kind: Kind::Text { default: "lenet" },
+        about: "the model (fedtvd models lists all)",
+    },
+    Key {
+        path: "model.layers",
+        kind: Kind::Lines,
+        about: "a model of your own in place of a named one, one line per layer",
+    },
+    Key {
+        path: "labels.reference",
+        kind: Kind::Reference,
+        about: "Q of weights and loss alike: uniform, aggregated, or one number per class",
+    },
+    Key {
+        path: "strategy.name",
+        kind: Kind::Text { default: "fedtvd" },
+        about: "one strategy or several joined by + (fedtvd strategies lists all); its parameters are keys beside it",
+    },
+    Key {
+        path: "strategy.mode",
+        kind: Kind::Word { default: "paper", words: &["paper", "hardened"] },
+        about: "paper: weights as published; hardened: sizes capped at the median, weights at 1.6/K",
+    },
+];
+
+/// The key at a path.
+pub fn find(path: &str) -> Option<&'static Key> {
+    ALL.iter().find(|key| key.path == path)
+}

@@ -1,0 +1,127 @@
+//! The loop over rounds on one machine.
+
+use crate::experiment::{Experiment, ReferenceSource};
+use crate::fleet::Threads;
+use crate::setup::Setup;
+use fedtvd_core::enrolment::Refusal;
+use fedtvd_core::job::{Fleet, Survey};
+use fedtvd_core::params::Params;
+use fedtvd_core::record::RoundRecord;
+use fedtvd_core::round::{close, plan};
+use fedtvd_core::run::{Run, State};
+use fedtvd_core::statistic::{Ask, Reference, ReferenceError, Statistic};
+use fedtvd_core::trainer::{Evaluation, TrainFailure, Trainer};
+use fedtvd_core::updates::ReadFailure;
+use fedtvd_nn::{Cpu, CpuError};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A run in progress.
+pub struct Simulation {
+    run: Run,
+    state: State,
+    fleet: Threads,
+    test_rows: Vec<u32>,
+}
+
+/// Why a run cannot start or go on.
+#[derive(Debug, Error)]
+pub enum SimulationError {
+    /// The model cannot be trained here.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// A client is not enrolled.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// The reference does not fit.
+    #[error("labels.reference: {0}")]
+    Reference(#[from] ReferenceError),
+    /// The reference is for another number of classes.
+    #[error("labels.reference has {got} numbers; the data set has {classes} classes")]
+    Classes {
+        /// How many numbers.
+        got: usize,
+        /// How many classes.
+        classes: usize,
+    },
+    /// An update could not be read back.
+    #[error(transparent)]
+    Read(#[from] ReadFailure),
+    /// The global model could not be evaluated.
+    #[error("evaluating the global model: {0}")]
+    Evaluate(#[from] TrainFailure),
+}
+
+/// What a round came to.
+#[derive(Clone, Debug)]
+pub struct Round {
+    /// Who counted how much, and why.
+    pub record: RoundRecord,
+    /// The global model on the test set.
+    pub evaluation: Evaluation,
+}
+
+impl Simulation {
+    /// Everything before the first round: workers, the initial model, the clients' profiles.
+    pub fn new(experiment: &Experiment, setup: &Arc<Setup>, workers: usize) -> Result<Self, SimulationError> {
+        let worker = |_| Cpu::new(&setup.network, Arc::clone(&setup.samples)).map(|cpu| Box::new(cpu) as _);
+        let workers: Vec<Box<dyn Trainer>> = (0..workers.max(1)).map(worker).collect::<Result<_, _>>()?;
+        let mut fleet = Threads::new(Arc::clone(setup), workers);
+        let run = experiment.run.clone();
+        let reference = reference(&experiment.reference, setup.samples.classes(), &mut fleet)?;
+        let params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
+        let survey = Survey { ask: run.strategy.weighting.asks(), reference: reference.clone() };
+        let mut state = State::new(&run, params, reference);
+        for profile in fleet.survey(&survey) {
+            state.enrol(&run, profile)?;
+        }
+        Ok(Self { run, state, fleet, test_rows: setup.samples.test_rows() })
+    }
+
+    /// One round: plan, work, close, evaluate.
+    pub fn round(&mut self) -> Result<Round, SimulationError> {
+        let jobs = plan(&self.run, &self.state);
+        let updates = self.fleet.work(&jobs);
+        let (next, record) = close(&self.run, &self.state, &jobs, updates.as_ref())?;
+        self.state = next;
+        let evaluation = self.fleet.evaluate(&self.state.params, &self.test_rows)?;
+        Ok(Round { record, evaluation })
+    }
+
+    /// All that changes during the run.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Goes on from a saved state; clients' memories are the fleet's.
+    pub fn restore(&mut self, state: State) {
+        self.state = state;
+    }
+
+    /// The clients.
+    pub fn fleet(&mut self) -> &mut Threads {
+        &mut self.fleet
+    }
+}
+
+/// Q, collected from all clients where the experiment says so.
+fn reference(
+    source: &ReferenceSource,
+    classes: usize,
+    fleet: &mut Threads,
+) -> Result<Reference, SimulationError> {
+    match source {
+        ReferenceSource::Uniform => Ok(Reference::uniform(classes)),
+        ReferenceSource::Given(given) if given.classes() == classes => Ok(given.clone()),
+        ReferenceSource::Given(given) => Err(SimulationError::Classes { got: given.classes(), classes }),
+        ReferenceSource::Aggregated => {
+            let survey = Survey { ask: Ask::Histogram, reference: Reference::uniform(classes) };
+            let profiles = fleet.survey(&survey);
+            let counts = profiles.iter().filter_map(|profile| match &profile.statistic {
+                Statistic::Histogram(counts) => Some(counts.as_slice()),
+                _ => None,
+            });
+            Ok(Reference::aggregated(counts)?)
+        }
+    }
+}
