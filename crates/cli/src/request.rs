@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
+use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -66,6 +67,9 @@ pub(crate) struct Configured {
     config: Option<PathBuf>,
     #[command(flatten)]
     changes: Changes,
+    /// Folder with data sets; FEDTVD_DATA unless given
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
 }
 
 /// Changes to single keys.
@@ -89,6 +93,11 @@ impl Configured {
             }
         };
         self.changes.apply(config)
+    }
+
+    /// Where data sets are looked for.
+    pub(crate) fn places(&self) -> Places {
+        Places::new(self.data.clone())
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a split looks like in numbers.
 
 use crate::split::Partition;
+use fedtvd_core::statistic::{Reference, tvd};
 use serde::Serialize;
 
 /// One client of a split.
@@ -37,9 +38,9 @@ pub struct Statistics {
 
 impl Statistics {
     /// The statistics of a split; `reference` is the label distribution that TVD is measured against.
-    pub fn of(partition: &Partition, labels: &[u32], reference: &[f64]) -> Self {
+    pub fn of(partition: &Partition, labels: &[u32], reference: &Reference) -> Self {
         let client = |(client, rows): (usize, &Vec<u32>)| {
-            let counts = counts(rows, labels, reference.len());
+            let counts = counts(rows, labels, reference.classes());
             ClientStatistics { client, size: rows.len(), tvd: tvd(&counts, reference), counts }
         };
         let clients: Vec<ClientStatistics> = partition.clients.iter().enumerate().map(client).collect();
@@ -63,11 +64,6 @@ pub fn counts(rows: &[u32], labels: &[u32], classes: usize) -> Vec<u64> {
     let mut counts = vec![0; classes];
     rows.iter().for_each(|row| counts[labels[*row as usize] as usize] += 1);
     counts
-}
-
-fn tvd(counts: &[u64], reference: &[f64]) -> f64 {
-    let n = counts.iter().sum::<u64>() as f64;
-    counts.iter().zip(reference).map(|(count, q)| (*count as f64 / n - q).abs()).sum::<f64>() / 2.0
 }
 
 fn effective_classes(client: &ClientStatistics) -> f64 {
@@ -121,7 +117,7 @@ mod tests {
             }
             clients.push((start..labels.len() as u32).collect());
         }
-        let statistics = Statistics::of(&Partition { clients }, &labels, &[1.0 / 3.0; 3]);
+        let statistics = Statistics::of(&Partition { clients }, &labels, &Reference::uniform(3));
         let tvds: Vec<f64> = statistics.clients.iter().map(|client| client.tvd).collect();
         for (tvd, paper) in tvds.iter().zip([0.0, 2.0 / 15.0, 10.0 / 33.0]) {
             assert!((tvd - paper).abs() < 1e-12, "{tvd} {paper}");
@@ -138,7 +134,7 @@ mod tests {
     #[test]
     fn a_correlation_with_what_does_not_vary_is_none() {
         let partition = Partition { clients: vec![vec![0, 1], vec![2, 3]] };
-        let statistics = Statistics::of(&partition, &[0, 1, 0, 0], &[0.5; 2]);
+        let statistics = Statistics::of(&partition, &[0, 1, 0, 0], &Reference::uniform(2));
         assert_eq!(statistics.size_tvd_correlation, None);
         assert_eq!(pearson(&[0.7; 97], &(0..97).map(f64::from).collect::<Vec<_>>()), None);
         let r = pearson(&[1.0, 2.0, 4.0], &[1.0, 0.0, 3.0]).unwrap();

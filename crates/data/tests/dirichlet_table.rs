@@ -1,5 +1,6 @@
 //! How skewed per-class Dirichlet splits are: a table that was computed independently, over 20 seeds.
 
+use fedtvd_core::statistic::Reference;
 use fedtvd_data::split::{Deck, Dirichlet};
 use fedtvd_data::statistics::Statistics;
 
@@ -49,7 +50,7 @@ fn skew_and_sizes_are_those_of_the_table() {
     for Case { self_balancing, classes, per_class, tvd, variation } in CASES {
         let labels: Vec<u32> = (0..classes * per_class).map(|row| row % classes).collect();
         let deck = Deck { labels: &labels, classes: classes as usize, groups: None };
-        let reference = vec![1.0 / f64::from(classes); classes as usize];
+        let reference = Reference::uniform(classes as usize);
         for (place, alpha) in [0.1, 0.5, 1.0].into_iter().enumerate() {
             let split = Dirichlet { alpha, self_balancing, ..Dirichlet::default() };
             let all: Vec<Statistics> = (0..20)

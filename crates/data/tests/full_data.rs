@@ -15,7 +15,7 @@ fn places() -> Option<Places> {
 }
 
 fn load(set: &str, places: &Places) -> Loaded {
-    DataOptions { set: set.to_owned(), ..DataOptions::default() }.load(places).unwrap()
+    DataOptions { set: set.to_owned(), ..DataOptions::default() }.load(places).expect("the data loads")
 }
 
 #[test]

@@ -10,6 +10,7 @@ use flate2::read::MultiGzDecoder;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Mean and deviation of red, green and blue over CIFAR-10's training set, used for both sets, for training
 /// and test alike (METHODS 1).
@@ -57,7 +58,7 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
     let samples =
         Samples::new(entry.shape, layout.classes(), Values::bytes(pixels, &NORMAL), labels.concat(), train)?;
     let class_names = (0..layout.classes()).map(|class| class.to_string()).collect();
-    Ok(Loaded { samples, groups: None, class_names, notes: Vec::new() })
+    Ok(Loaded { samples: Arc::new(samples), groups: None, class_names, notes: Vec::new() })
 }
 
 /// Calls `visit` with the file name and content of each file in a tar.gz.

@@ -8,6 +8,7 @@ use crate::split::Groups;
 use fedtvd_core::samples::Samples;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 const LIMIT: usize = 1 << 30;
 /// More values than this make a column of text an identifier, not a category.
@@ -45,7 +46,7 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     let samples = Samples::new(shape, class_names.len(), features.into_values(), labels, train)?;
     let groups = group_place
         .map(|_| Groups { names: owners, of: order[..train].iter().map(|row| of[*row] as u32).collect() });
-    Ok(Loaded { samples, groups, class_names, notes })
+    Ok(Loaded { samples: Arc::new(samples), groups, class_names, notes })
 }
 
 /// The values of a column in order, and for each row the place of its value.

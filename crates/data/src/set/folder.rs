@@ -6,6 +6,7 @@ use crate::decode::picture::picture;
 use crate::decode::{Flaw, Source};
 use fedtvd_core::samples::{Samples, Values};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
     let (train, apart) = (folder.join("train"), folder.join("test"));
@@ -46,7 +47,7 @@ pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
     let labels = files.iter().map(|(_, class)| *class as u32).collect();
     let values = Values::bytes(pixels, &vec![(0.0, 1.0); shape[0]]);
     let samples = Samples::new(shape, class_names.len(), values, labels, train)?;
-    Ok(Loaded { samples, groups: None, class_names, notes: Vec::new() })
+    Ok(Loaded { samples: Arc::new(samples), groups: None, class_names, notes: Vec::new() })
 }
 
 /// The PNG files of each class with the class's number, in the order of their names.

@@ -10,6 +10,7 @@ use crate::decode::{Flaw, Source};
 use crate::split::Groups;
 use fedtvd_core::samples::Samples;
 use std::path::Path;
+use std::sync::Arc;
 
 const HOSPITALS: [(&str, &str); 4] = [
     ("Cleveland", "processed.cleveland.data"),
@@ -48,7 +49,7 @@ pub(crate) fn load(folder: &Path) -> Result<Loaded, LoadError> {
     let names = HOSPITALS.iter().map(|(name, _)| (*name).to_owned()).collect();
     let of = all[..train].iter().map(|(hospital, _)| *hospital as u32).collect();
     let class_names = vec!["healthy".to_owned(), "narrowed vessel".to_owned()];
-    Ok(Loaded { samples, groups: Some(Groups { names, of }), class_names, notes })
+    Ok(Loaded { samples: Arc::new(samples), groups: Some(Groups { names, of }), class_names, notes })
 }
 
 fn column(all: &[(usize, Patient)], measurement: usize) -> Result<Column, Flaw> {

@@ -3,6 +3,7 @@
 use super::load::{LoadError, Loaded};
 use crate::split::Groups;
 use fedtvd_core::samples::{Samples, Values};
+use std::sync::Arc;
 
 /// The first round(n_c r^c) rows of each class c, and at least one.
 pub(crate) fn thinned(loaded: &Loaded, r: f64) -> Result<Loaded, LoadError> {
@@ -24,7 +25,7 @@ pub(crate) fn thinned(loaded: &Loaded, r: f64) -> Result<Loaded, LoadError> {
         names: groups.names.clone(),
         of: kept[0].iter().map(|row| groups.of[*row]).collect(),
     });
-    Ok(Loaded { samples, groups, ..loaded.clone() })
+    Ok(Loaded { samples: Arc::new(samples), groups, ..loaded.clone() })
 }
 
 fn kept(labels: &[u32], classes: usize, r: f64) -> Vec<usize> {
@@ -58,7 +59,8 @@ mod tests {
         let samples = Samples::new([1, 1, 1], 3, values, labels, 120).unwrap();
         let groups =
             Groups { names: vec!["even".into(), "odd".into()], of: (0..120).map(|r| r % 2).collect() };
-        let loaded = Loaded { samples, groups: Some(groups), class_names: vec![], notes: vec![] };
+        let loaded =
+            Loaded { samples: Arc::new(samples), groups: Some(groups), class_names: vec![], notes: vec![] };
         let thin = thinned(&loaded, 0.5).unwrap();
         let count = |labels: &[u32], class| labels.iter().filter(|label| **label == class).count();
         let (train, test) = thin.samples.labels().split_at(thin.samples.train_rows());

@@ -8,13 +8,12 @@ use crate::decode::cifar::Layout;
 use crate::mini::{self, MiniError};
 use crate::split::Groups;
 use fedtvd_core::samples::{Augment, Samples, SamplesError};
-use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// Which data, and what is done to it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DataOptions {
     /// A name of the catalogue, or the path of a folder of images by class, of an exported client or of a CSV.
     pub set: String,
@@ -50,7 +49,7 @@ impl Default for DataOptions {
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// Values and labels.
-    pub samples: Samples,
+    pub samples: Arc<Samples>,
     /// Who owns which training row, if the data says so.
     pub groups: Option<Groups>,
     /// The classes' names.
@@ -121,7 +120,8 @@ impl DataOptions {
             loaded = imbalance::thinned(&loaded, self.imbalance)?;
         }
         if self.crop > 0 || self.flip {
-            loaded.samples = loaded.samples.augmented(Augment { crop: self.crop, flip: self.flip });
+            let augment = Augment { crop: self.crop, flip: self.flip };
+            loaded.samples = Arc::new(Arc::unwrap_or_clone(loaded.samples).augmented(augment));
         }
         Ok(loaded)
     }
@@ -143,7 +143,7 @@ impl DataOptions {
 pub(crate) fn by_name(entry: &Entry, places: &Places) -> Result<Loaded, LoadError> {
     if entry.parts.is_empty() {
         let class_names = (0..10).map(|class| class.to_string()).collect();
-        return Ok(Loaded { samples: mini::load()?, groups: None, class_names, notes: Vec::new() });
+        return Ok(Loaded { samples: Arc::new(mini::load()?), groups: None, class_names, notes: Vec::new() });
     }
     let place = places.find(entry)?;
     let rows = entry.train.iter().chain(entry.test).sum::<u64>() as usize;

@@ -9,6 +9,7 @@ use crate::decode::{Flaw, Source};
 use fedtvd_core::samples::{Samples, Values};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
+use std::sync::Arc;
 
 /// What `set.json` says.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -116,7 +117,7 @@ impl Site<'_> {
             }
         }
         let samples = Samples::new(shape, about.classes.len(), values, labels, rows)?;
-        Ok(Loaded { samples, groups: None, class_names: about.classes, notes: Vec::new() })
+        Ok(Loaded { samples: Arc::new(samples), groups: None, class_names: about.classes, notes: Vec::new() })
     }
 }
 

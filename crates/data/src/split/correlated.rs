@@ -142,6 +142,7 @@ fn ranks(values: &[f64]) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::statistics::Statistics;
+    use fedtvd_core::statistic::Reference;
 
     #[test]
     fn the_realised_rank_correlation_is_near_the_chosen_one() {
@@ -157,7 +158,8 @@ mod tests {
                 min_size: 2,
                 tries: 1000,
             };
-            let statistics = |seed| Statistics::of(&split.split(&deck, seed).unwrap(), &labels, &[0.1; 10]);
+            let statistics =
+                |seed| Statistics::of(&split.split(&deck, seed).unwrap(), &labels, &Reference::uniform(10));
             let realised =
                 (0..10).filter_map(|seed| statistics(seed).size_tvd_rank_correlation).sum::<f64>() / 10.0;
             // 100 clients and 10 seeds leave a standard error of about 0.03; sampling noise in the TVD of

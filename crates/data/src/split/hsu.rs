@@ -82,6 +82,7 @@ fn chosen(weights: &[f64], unit: f64) -> usize {
 mod tests {
     use super::*;
     use crate::statistics::Statistics;
+    use fedtvd_core::statistic::Reference;
 
     #[test]
     fn sizes_are_equal_and_the_skew_is_that_of_a_concentration_divided_by_the_classes() {
@@ -89,7 +90,7 @@ mod tests {
         let deck = Deck { labels: &labels, classes: 10, groups: None };
         let mean = |alpha| {
             let split = |seed| Hsu { clients: 100, alpha }.split(&deck, seed).unwrap();
-            let statistics = |seed| Statistics::of(&split(seed), &labels, &[0.1; 10]);
+            let statistics = |seed| Statistics::of(&split(seed), &labels, &Reference::uniform(10));
             (0..5).map(|seed| statistics(seed).mean_tvd).sum::<f64>() / 5.0
         };
         let split = Hsu { clients: 7, alpha: 0.1 }.split(&deck, 1).unwrap();

@@ -2,12 +2,10 @@
 
 use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError};
 use super::{PartitionFile, iid};
-use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// How rows are dealt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Equal parts of the shuffled rows.
     Iid,
@@ -29,9 +27,31 @@ pub enum Kind {
     File,
 }
 
+impl Kind {
+    /// The kinds' names, in the order of the kinds.
+    pub const WORDS: &[&str] =
+        &["iid", "dirichlet", "hsu", "shards", "labels", "quantity", "correlated", "natural", "file"];
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::Iid,
+        Self::Dirichlet,
+        Self::Hsu,
+        Self::Shards,
+        Self::Labels,
+        Self::Quantity,
+        Self::Correlated,
+        Self::Natural,
+        Self::File,
+    ];
+
+    /// The kind of that name.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::WORDS.iter().position(|known| *known == word).map(|place| Self::ALL[place])
+    }
+}
+
 /// Every parameter of every split; each kind reads its own.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct SplitOptions {
     /// How rows are dealt.
     pub kind: Kind,

@@ -52,13 +52,15 @@ pub(crate) fn ends(shares: &[f64], n: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::statistics::Statistics;
+    use fedtvd_core::statistic::Reference;
 
     #[test]
     fn sizes_vary_as_the_dirichlet_says_and_labels_do_not() {
         let labels: Vec<u32> = (0..60_000).map(|row| row % 10).collect();
         let deck = Deck { labels: &labels, classes: 10, groups: None };
         let split = Quantity { clients: 100, beta: 4.0, min_size: 2, tries: 1000 };
-        let statistics = |seed| Statistics::of(&split.split(&deck, seed).unwrap(), &labels, &[0.1; 10]);
+        let statistics =
+            |seed| Statistics::of(&split.split(&deck, seed).unwrap(), &labels, &Reference::uniform(10));
         // The deviation of a gamma(4) number over its mean is 1 / sqrt(4).
         let variation = (0..10).map(|seed| statistics(seed).size_cv).sum::<f64>() / 10.0;
         assert!((variation - 0.5).abs() < 0.05, "{variation}");
