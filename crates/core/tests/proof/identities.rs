@@ -4,7 +4,9 @@ use crate::federation::{Federation, SKEWED, bits, local, run, skewed};
 use fedtvd_core::exact::{Exact, Quadratic};
 use fedtvd_core::local::Local;
 use fedtvd_core::pass::{Pass, Pull, Sgd};
+use fedtvd_core::spec::{Settings, Spec};
 use fedtvd_core::step::step;
+use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
 use fedtvd_core::trainer::Trainer;
 use proptest::collection::vec;
@@ -42,19 +44,21 @@ fn fedprox_without_its_term_is_fedavg() {
 #[test]
 fn losses_that_know_their_labels_are_plain_where_labels_are_balanced() {
     let balanced = [[4, 4, 4], [9, 9, 9], [1, 1, 1]];
-    for label in ["balanced", "fedlc", "balanced:tau=0.5"] {
-        assert!(equal(label, "fedavg", &balanced), "{label}");
-        assert!(!equal(label, "fedavg", &SKEWED), "{label}");
+    let knows = |spec: &&&Spec| (spec.build)(&Settings::defaults(spec)).loss.is_some();
+    for spec in ALL.iter().filter(knows) {
+        assert!(equal(spec.name, "fedavg", &balanced), "{}", spec.name);
+        assert!(!equal(spec.name, "fedavg", &SKEWED), "{}", spec.name);
     }
     assert!(equal("balanced:tau=0", "fedavg", &SKEWED));
 }
 
 #[test]
 fn quality_weights_without_weight_on_quality_are_fedavg() {
-    for label in ["fedtvd:lambda=0", "fedtvd-released:lambda=0", "feddkw:lambda=0"] {
-        assert!(equal(label, "fedavg", &SKEWED), "{label}");
+    let weighs = |spec: &&&Spec| spec.params.iter().any(|param| param.name == "lambda");
+    for spec in ALL.iter().filter(weighs) {
+        assert!(equal(&format!("{}:lambda=0", spec.name), "fedavg", &SKEWED), "{}", spec.name);
+        assert!(!equal(spec.name, "fedavg", &SKEWED), "{}", spec.name);
     }
-    assert!(!equal("fedtvd", "fedavg", &SKEWED));
 }
 
 #[test]
