@@ -83,8 +83,8 @@ fn weights_are_shares_of_one_at_every_end_of_every_range() {
     for label in ALL.iter().flat_map(|spec| settings(spec)) {
         let federation = defaults(&label);
         let profiles: Vec<&Profile> = federation.state.roster.iter().collect();
-        // All clients, and two that are both far from the reference.
-        for profiles in [&profiles[..], &profiles[1..3]] {
+        // All clients, two that are both far from the reference, and one whose labels are all that was seen.
+        for profiles in [&profiles[..], &profiles[1..3], &profiles[..1]] {
             for mode in [Mode::Paper, Mode::Hardened] {
                 let weighting = federation.run.strategy.weighting.as_ref();
                 let weight = hardened::shares(weighting, mode, profiles, &mut Memory::default()).weight;
