@@ -53,6 +53,19 @@ fn the_order_of_names_does_not_matter() {
 }
 
 #[test]
+fn fedavg_adds_nothing_unless_its_server_rate_is_set() {
+    for spec in ALL.iter().filter(|spec| spec.name != "fedavg") {
+        let alone = notation::strategy(spec.name, []).unwrap();
+        let both = notation::strategy(&format!("{}+fedavg", spec.name), []).unwrap();
+        assert_eq!(rules(&both), rules(&alone));
+        let stepped = notation::strategy(&format!("fedavg:server_lr=0.5+{}", spec.name), []);
+        let brings_step = parts(spec).contains(&Part::Server);
+        assert_eq!(stepped.is_err(), brings_step, "{}", spec.name);
+        assert!(stepped.is_err() || rules(&stepped.unwrap()) != rules(&alone));
+    }
+}
+
+#[test]
 fn each_name_brings_its_parts_into_a_composition() {
     let named = |strategy: &Strategy, part: Part| match part {
         Part::Weighting => format!("{:?}", strategy.weighting),

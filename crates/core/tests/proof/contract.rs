@@ -1,8 +1,11 @@
-//! One contract for every registered strategy. It reads the registry and names no strategy.
+//! One contract for every registered strategy. It reads the registry and names FedAvg alone, from which the
+//! others depart.
 
-use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, upload};
+use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, upload, vector};
+use fedtvd_core::exact::{Exact, Quadratic};
 use fedtvd_core::hardened;
 use fedtvd_core::job::Job;
+use fedtvd_core::local::{Course, Local};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::notation;
 use fedtvd_core::profile::Profile;
@@ -11,6 +14,7 @@ use fedtvd_core::run::Mode;
 use fedtvd_core::spec::{Kind, Param, Property, Spec};
 use fedtvd_core::statistic::{Ask, Reference, Statistic};
 use fedtvd_core::strategy::ALL;
+use fedtvd_core::stream::Key;
 
 /// Every strategy with its defaults.
 fn defaults(label: &str) -> Federation {
@@ -79,8 +83,8 @@ fn weights_are_shares_of_one_at_every_end_of_every_range() {
     for label in ALL.iter().flat_map(|spec| settings(spec)) {
         let federation = defaults(&label);
         let profiles: Vec<&Profile> = federation.state.roster.iter().collect();
-        // All clients, and two that are both far from the reference.
-        for profiles in [&profiles[..], &profiles[1..3]] {
+        // All clients, two that are both far from the reference, and one whose labels are all that was seen.
+        for profiles in [&profiles[..], &profiles[1..3], &profiles[..1]] {
             for mode in [Mode::Paper, Mode::Hardened] {
                 let weighting = federation.run.strategy.weighting.as_ref();
                 let weight = hardened::shares(weighting, mode, profiles, &mut Memory::default()).weight;
@@ -148,6 +152,27 @@ fn a_client_says_what_the_strategy_asks_for_and_nothing_more() {
                 upload.unwrap().carried.arrays().map(|(name, _)| name.to_owned()).collect();
             assert_eq!(sent, carries, "{}", spec.name);
         }
+    }
+}
+
+#[test]
+fn identical_clients_are_one_machine_wherever_a_method_agrees_and_trains_plainly() {
+    let departs = [Property::AgreesOnEqualClients, Property::TrainsPlainly];
+    let plain = |spec: &&&Spec| !spec.lacks.iter().any(|(property, _)| departs.contains(property));
+    let row = (vec![1.0, 2.0], vec![1.0, -1.0]);
+    let order = Local { round_decay: 0.9, epoch_decay: 0.8, ..local(3, 4, 0.1, 0.9) };
+    let mut central = vector(&[0.5, 0.25]);
+    let mut trainer = Exact::new(Quadratic { rows: vec![row.clone()] });
+    for round in 0..3 {
+        let order = order.in_round(round);
+        let pass = order.pass(Key::of(0), None);
+        central = Course::run(&central, &[0; 12], &order, &pass, None, None, &mut trainer).unwrap().params;
+    }
+    for spec in ALL.iter().filter(plain) {
+        let counts = vec![vec![6, 6]; 4];
+        let mut federation = quadratics(run(spec.name, order), vec![row.clone(); 4], &[0.5, 0.25], &counts);
+        (0..3).for_each(|_| drop(federation.round()));
+        assert_eq!(bits(federation.model()), bits(&central.values), "{}", spec.name);
     }
 }
 

@@ -56,6 +56,20 @@ fn reach_under_a_schedule_is_the_sum_of_the_rates_and_is_reported() {
 }
 
 #[test]
+fn reach_shrinks_with_the_rate_from_round_to_round() {
+    let order = Local { round_decay: 0.5, ..local(3, 1_000, 0.1, 0.0) };
+    let mut federation = clients("fednova", order, &sizes());
+    // Three steps of 0.1, 0.05 and 0.025.
+    for reach in [0.3, 0.15, 0.075] {
+        let jobs = plan(&federation.run, &federation.state);
+        let answers = federation.answers(&jobs);
+        let reported = answers[0].1.as_ref().unwrap().report.reach;
+        same(&[reported], &Value::from(vec![reach]), "reach");
+        assert_eq!(federation.close(&jobs, answers).unchanged, None);
+    }
+}
+
+#[test]
 fn fednova_makes_of_every_local_solver_the_golden_model() {
     for case in golden()["cases"].as_array().unwrap() {
         let name = case["case"].as_str().unwrap();

@@ -1,6 +1,6 @@
 //! Hardened mode: no claim that can be enrolled makes a client count more than 1.6/K.
 
-use crate::federation::{local, run, vector};
+use crate::federation::{SKEWED, local, run, skewed, vector};
 use fedtvd_core::hardened::shares;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::profile::Profile;
@@ -113,6 +113,20 @@ fn boaster(label: &str) -> (Run, Vec<Profile>) {
     let roster = enrolled(&run, &q, truth.chain([lie]));
     assert_eq!(roster.len(), 10);
     (run, roster)
+}
+
+#[test]
+fn a_round_in_hardened_mode_counts_by_the_capped_weights() {
+    for label in labels() {
+        let mut order = run(&label, local(1, 8, 0.1, 0.0));
+        order.mode = Mode::Hardened;
+        // Sizes 18, 10, 22, 9 and 3: the median is 10, the cap 1.6/5.
+        let record = skewed(order, &SKEWED).round();
+        let s: Vec<f64> = record.clients.iter().map(|client| client.weight.unwrap()).collect();
+        assert!(s.iter().all(|s| *s <= 0.32 + 1e-15), "{label}: {s:?}");
+        assert_eq!(record.clients[2].size_share, Some(10.0 / 42.0), "{label}");
+        assert_eq!(record.clients[2].size, 22, "{label}: the record holds what the client said");
+    }
 }
 
 #[test]

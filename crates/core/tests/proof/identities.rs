@@ -1,10 +1,13 @@
 //! Equalities between methods and between ways to run them, to the bit.
 
-use crate::federation::{Federation, SKEWED, bits, local, run, skewed};
-use fedtvd_core::exact::{Exact, Quadratic};
+use crate::federation::{Federation, SKEWED, Site, bits, local, run, skewed, vector};
+use fedtvd_core::exact::{Exact, Problem, Quadratic};
 use fedtvd_core::local::Local;
 use fedtvd_core::pass::{Pass, Pull, Sgd};
+use fedtvd_core::spec::{Settings, Spec};
+use fedtvd_core::statistic::Reference;
 use fedtvd_core::step::step;
+use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
 use fedtvd_core::trainer::Trainer;
 use proptest::collection::vec;
@@ -42,19 +45,50 @@ fn fedprox_without_its_term_is_fedavg() {
 #[test]
 fn losses_that_know_their_labels_are_plain_where_labels_are_balanced() {
     let balanced = [[4, 4, 4], [9, 9, 9], [1, 1, 1]];
-    for label in ["balanced", "fedlc", "balanced:tau=0.5"] {
-        assert!(equal(label, "fedavg", &balanced), "{label}");
-        assert!(!equal(label, "fedavg", &SKEWED), "{label}");
+    let knows = |spec: &&&Spec| (spec.build)(&Settings::defaults(spec)).loss.is_some();
+    for spec in ALL.iter().filter(knows) {
+        assert!(equal(spec.name, "fedavg", &balanced), "{}", spec.name);
+        assert!(!equal(spec.name, "fedavg", &SKEWED), "{}", spec.name);
     }
     assert!(equal("balanced:tau=0", "fedavg", &SKEWED));
 }
 
+/// A problem that accepts no offsets.
+struct Plain;
+
+impl Problem for Plain {
+    fn rows(&self) -> usize {
+        9
+    }
+
+    fn gradient(&self, _: &[f32], _: u32, logits: Option<&[f32]>, _: &mut [f64]) -> f64 {
+        assert_eq!(logits, None, "softmax cannot see equal offsets, so that nobody need add them");
+        0.0
+    }
+
+    fn judge(&self, _: &[f32], _: u32, _: Option<&[f32]>) -> (f64, [usize; 3]) {
+        (0.0, [0, 0, 1])
+    }
+}
+
+#[test]
+fn equal_offsets_reach_no_trainer() {
+    for spec in ALL {
+        let site = Site { id: 0, rows: (0..9).collect(), counts: vec![3; 3] };
+        let (start, q, trainer) = (vector(&[0.0]), Reference::uniform(3), Box::new(Exact::new(Plain)));
+        let order = run(spec.name, local(1, 4, 0.1, 0.0));
+        let record = Federation::new(order, start, q, vec![site], trainer).round();
+        assert_eq!(record.clients[0].failure, None, "{}", spec.name);
+    }
+}
+
 #[test]
 fn quality_weights_without_weight_on_quality_are_fedavg() {
-    for label in ["fedtvd:lambda=0", "fedtvd-released:lambda=0", "feddkw:lambda=0"] {
-        assert!(equal(label, "fedavg", &SKEWED), "{label}");
+    let weighs = |spec: &&&Spec| spec.params.iter().any(|param| param.name == "lambda");
+    for spec in ALL.iter().filter(weighs) {
+        assert!(equal(&format!("{}:lambda=0", spec.name), "fedavg", &SKEWED), "{}", spec.name);
+        assert!(!equal(spec.name, "fedavg", &SKEWED), "{}", spec.name);
     }
-    assert!(!equal("fedtvd", "fedavg", &SKEWED));
 }
 
 #[test]
@@ -76,7 +110,7 @@ fn the_first_round_of_scaffold_is_uniform_averaging_and_the_second_is_not() {
 fn four_passes_of_one_epoch_equal_one_pass_of_four() {
     let rows: Vec<_> = (0..7).map(|i| (vec![1.0 + f64::from(i), 2.0], vec![f64::from(i), -1.0])).collect();
     let numbers: Vec<u32> = (0..7).collect();
-    let start = crate::federation::vector(&[0.5, 0.25]);
+    let start = vector(&[0.5, 0.25]);
     let whole = Pass { epochs: 4, batch: 2, ..rich().pass(Key::of(5), None) };
     let mut once = start.clone();
     Exact::new(Quadratic { rows: rows.clone() }).pass(&mut once, &numbers, &whole).unwrap();

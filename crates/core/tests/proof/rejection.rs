@@ -173,6 +173,18 @@ fn a_round_of_no_update_changes_nothing_even_without_a_quorum() {
 }
 
 #[test]
+fn a_proximal_term_bounds_the_reach_that_is_believed() {
+    // lr mu = 1.5: one step reaches lr, the second goes half of the way back.
+    let mut federation = skewed(run("fedprox:mu=15+fednova", local(2, 32, 0.1, 0.0)), &SKEWED);
+    let jobs = plan(&federation.run, &federation.state);
+    let answers = federation.answers(&jobs);
+    assert_eq!(closed(&federation, &jobs, answers.clone()).1, None);
+    // What two steps without the term would have reached.
+    let (_, failure) = closed(&federation, &jobs, lied(&answers, |upload| upload.report.reach = 0.2));
+    assert!(failure.is_some_and(|failure| reach(&failure)));
+}
+
+#[test]
 fn a_proximal_term_so_strong_that_steps_go_back_and_forth_never_divides_by_nothing() {
     // lr mu = 2: every second step returns to the start, where the reach is 0.
     let label = "fedprox:mu=20+fednova";
