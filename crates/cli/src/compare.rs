@@ -5,7 +5,6 @@ use crate::request::{Configured, Failure, Output};
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_core::statistic::{Reference, tvd};
-use fedtvd_data::set::Places;
 use fedtvd_lab::chart::{MARKS, chart};
 use fedtvd_lab::comparison::{Comparison, ComparisonError, Curve};
 use fedtvd_lab::statistics::mean;
@@ -14,7 +13,6 @@ use fedtvd_run::config::Config;
 use fedtvd_run::value::Value;
 use serde::Serialize;
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 /// Train several strategies side by side.
 #[derive(Args)]
@@ -30,9 +28,6 @@ pub(crate) struct Compare {
     /// How many rounds
     #[arg(long)]
     rounds: Option<u64>,
-    /// Folder to look for data sets in, before FEDTVD_DATA and the usual places
-    #[arg(long, value_name = "DIR")]
-    data: Option<PathBuf>,
     /// How many runs at a time; all cores unless set
     #[arg(long)]
     workers: Option<usize>,
@@ -66,7 +61,7 @@ impl Compare {
             config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
         }
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
-        let comparison = Comparison::new(&config, &Places::new(self.data.clone()), &self.strategies, &seeds)
+        let comparison = Comparison::new(&config, &self.configured.places(), &self.strategies, &seeds)
             .map_err(Failure::request)?;
         let quiet = self.output.quiet || self.output.json;
         if !quiet {

@@ -1,5 +1,4 @@
 //! The real files, where `FEDTVD_DATA` says that they are; without it these tests say that they were skipped.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use fedtvd_core::samples::Values;
 use fedtvd_data::set::{DataOptions, Loaded, Places, named, verify};

@@ -7,7 +7,7 @@ use fedtvd_core::profile::{Client, ClientId};
 use fedtvd_core::samples::Samples;
 use fedtvd_data::holdout::{Rows, keep_back};
 use fedtvd_data::set::{LoadError, Loaded};
-use fedtvd_data::split::{Deck, Groups, Partition, SplitError};
+use fedtvd_data::split::{Deck, Partition, SplitError};
 use fedtvd_data::statistics::counts;
 use fedtvd_nn::models::{self, LineError, ModelError};
 use std::sync::Arc;
@@ -39,17 +39,6 @@ pub struct ClientData {
     pub counts: Vec<u64>,
 }
 
-/// A data set that several runs share.
-#[derive(Clone, Debug)]
-pub struct Data {
-    /// Values and labels.
-    pub samples: Arc<Samples>,
-    /// Who owns which training row, if the data says so.
-    pub groups: Option<Arc<Groups>>,
-    /// What a user should know about how it was read.
-    pub notes: Vec<String>,
-}
-
 /// Why there is nothing to work on.
 #[derive(Debug, Error)]
 pub enum SetupError {
@@ -70,18 +59,11 @@ pub enum SetupError {
     Network(#[from] NetworkError),
 }
 
-impl From<Loaded> for Data {
-    fn from(loaded: Loaded) -> Self {
-        let Loaded { samples, groups, notes, .. } = loaded;
-        Self { samples: Arc::new(samples), groups: groups.map(Arc::new), notes }
-    }
-}
-
 impl Setup {
     /// Splits the samples and shapes the model as the experiment says.
-    pub fn new(experiment: &Experiment, data: &Data) -> Result<Self, SetupError> {
+    pub fn new(experiment: &Experiment, data: &Loaded) -> Result<Self, SetupError> {
         let samples = Arc::clone(&data.samples);
-        let deck = Deck::new(&samples, data.groups.as_deref());
+        let deck = Deck::new(&samples, data.groups.as_ref());
         let partition = experiment.split.split(&deck, experiment.split_seed)?;
         let (shape, classes) = (samples.shape(), samples.classes());
         let network = match experiment.layers.as_slice() {
