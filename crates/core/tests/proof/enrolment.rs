@@ -98,6 +98,18 @@ proptest! {
     }
 
     #[test]
+    fn no_distance_beyond_the_rarest_class_is_believed(n in 1..5_000u64, beyond in 1e-9..1e-3f64) {
+        let q = Reference::given(vec![0.1, 0.2, 0.7]).unwrap();
+        let said = |statistic: Statistic| enrol(&asking(statistic.ask()), &q, n, statistic);
+        prop_assert!(said(Statistic::Distance(0.9)).is_ok());
+        prop_assert!(said(Statistic::Distance(0.9 + beyond)).is_err());
+        // All samples in the rarest class: 1/2 (n/(n+1) - 0.1 + 0.9).
+        let greatest = 0.5 * (n as f64 / (n + 1) as f64 + 0.8);
+        prop_assert!(said(Statistic::Released(greatest)).is_ok());
+        prop_assert!(said(Statistic::Released(greatest + beyond)).is_err());
+    }
+
+    #[test]
     fn counts_must_be_those_of_the_samples(counts in vec(0..90u64, 3..4), size in 1..300u64) {
         let run = asking(Ask::Histogram);
         let honest = counts.iter().sum::<u64>() == size;
