@@ -91,10 +91,14 @@ proptest! {
     }
 
     #[test]
-    fn no_distance_beyond_one_class_is_believed(n in 1..5_000u64, classes in 2..30usize, beyond in 1e-9..2.0f64) {
-        let q = Reference::uniform(classes);
-        prop_assert!(distance(n, q.farthest() + beyond, classes).is_err());
-        prop_assert!(released(n, q.farthest() + beyond, classes).is_err());
+    fn no_distance_beyond_one_class_is_believed(n in 1..5_000u64, classes in 2..30usize, beyond in 1..50u64) {
+        // On the grid of possible distances, so that nothing but their end speaks against it.
+        let (c, farthest, beyond) = (classes as f64, Reference::uniform(classes).farthest(), beyond as f64);
+        prop_assert_eq!(distance(n, farthest, classes), Ok(()));
+        prop_assert!(distance(n, farthest + beyond / (n as f64 * c), classes).is_err());
+        let m = (n + 1) as f64;
+        prop_assert_eq!(released(n, farthest - 0.5 / m, classes), Ok(()));
+        prop_assert!(released(n, farthest - 0.5 / m + beyond / (m * c), classes).is_err());
     }
 
     #[test]
