@@ -3,6 +3,7 @@
 pub mod decode;
 pub mod holdout;
 pub mod mini;
+pub mod picture;
 pub mod set;
 pub mod split;
 pub mod statistics;
