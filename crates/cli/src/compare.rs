@@ -61,7 +61,7 @@ impl Compare {
             config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
         }
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
-        let comparison = Comparison::new(&config, &self.strategies, &seeds, &self.configured.places())
+        let comparison = Comparison::new(&config, &self.configured.places(), &self.strategies, &seeds)
             .map_err(Failure::request)?;
         let quiet = self.output.quiet || self.output.json;
         if !quiet {

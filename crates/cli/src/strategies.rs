@@ -124,6 +124,7 @@ fn details(spec: &Spec) -> String {
 /// A parameter's default, as text.
 pub(crate) fn default(param: &Param) -> String {
     match param.kind {
+        Kind::Number { default, .. } if default.abs() < 1e-3 => format!("{default:e}"),
         Kind::Number { default, .. } => default.to_string(),
         Kind::Flag { default } => default.to_string(),
     }

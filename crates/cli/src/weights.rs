@@ -10,6 +10,7 @@ use fedtvd_core::record::effective;
 use fedtvd_core::statistic::{Reference, size, tvd};
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::{Experiment, ReferenceSource};
+use fedtvd_run::value::Value;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -69,9 +70,12 @@ impl Weights {
         }
         let mut view = view(&config, &counts).map_err(Failure::Request)?;
         for name in ["fedavg", "uniform"] {
-            view.beside.push(self::view(&config.with_strategy(name), &counts).map_err(Failure::Request)?);
+            let mut plain = config.with_strategy(name);
+            plain.set("strategy.mode=paper").map_err(Failure::request)?;
+            view.beside.push(self::view(&plain, &counts).map_err(Failure::Request)?);
         }
-        self.output.answer(&view, || text(&view, &counts))
+        let hardened = config.get("strategy.mode") == Value::Text("hardened".to_owned());
+        self.output.answer(&view, || text(&view, &counts, hardened))
     }
 }
 
@@ -159,7 +163,7 @@ fn view(config: &Config, counts: &[Vec<u64>]) -> anyhow::Result<View> {
     })
 }
 
-fn text(view: &View, counts: &[Vec<u64>]) -> String {
+fn text(view: &View, counts: &[Vec<u64>], hardened: bool) -> String {
     let others = &view.beside;
     let labels = |shares: &[f64]| match shares.len() {
         // More than a line holds: bars alone.
@@ -167,7 +171,7 @@ fn text(view: &View, counts: &[Vec<u64>]) -> String {
         _ => shares.iter().map(|share| format!("{share:.2}")).collect::<Vec<_>>().join(" "),
     };
     let wide = 6.max(labels(&view.class_mix).chars().count());
-    let mut text = format!("{}\n\n", view.strategy);
+    let mut text = format!("{}{}\n\n", view.strategy, if hardened { ", hardened" } else { "" });
     let _ = writeln!(
         text,
         "client  {:>8}  {:wide$}  {:>6}  {:>7}  {:>6}  {:>6}  │ {:>6}  {:>7}",

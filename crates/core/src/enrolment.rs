@@ -157,18 +157,20 @@ impl Claim {
         let &Self { client, size, distance, .. } = self;
         // A sum of C rounded terms misses the bound by less than this.
         let slack = 1e-12;
-        if (least - slack..=greatest + slack).contains(&distance) {
+        // What is above 0 for every possible client has an inverse, which the released code's weights take.
+        let low = if least > 0.0 { (least - slack).max(f64::MIN_POSITIVE) } else { 0.0 };
+        if (low..=greatest + slack).contains(&distance) {
             return Ok(());
         }
         Err(Refusal::Distance { client, distance, least, greatest, size })
     }
 
-    /// Checks a number that is an integer for every possible client.
+    /// Checks a number that is a non-negative integer for every possible client.
     fn integer(&self, number: f64) -> Result<(), Refusal> {
         let &Self { client, size, distance, classes } = self;
         // The distance is a sum of C terms rounded at 2^-53 each, and is scaled by n C.
         let slack = 1e-6 + (size as f64) * (classes * classes) as f64 * f64::EPSILON;
-        if (number - number.round()).abs() <= slack {
+        if (number - number.round()).abs() <= slack && number > -0.5 {
             return Ok(());
         }
         Err(Refusal::Impossible { client, distance, size, classes })

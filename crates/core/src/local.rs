@@ -58,6 +58,9 @@ impl Local {
     }
 
     /// The least and the greatest reach that any number of steps up to all of them has.
+    ///
+    /// A proximal term with lr mu >= 2 leads back to the start or beyond; such steps reach nothing that an
+    /// update could be normalised by, and are left out.
     pub fn reaches(&self, mu: f64, size: u64) -> [f64; 2] {
         let steps = size.div_ceil(self.batch as u64);
         let mut reach = Reach::default();
@@ -66,8 +69,10 @@ impl Local {
             let sgd = self.in_epoch(epoch);
             for _ in 0..steps {
                 reach.advance(&sgd, mu, true, 1);
-                least = least.min(reach.distance());
-                greatest = greatest.max(reach.distance());
+                if reach.distance() > 0.0 {
+                    least = least.min(reach.distance());
+                    greatest = greatest.max(reach.distance());
+                }
             }
         }
         [least, greatest]

@@ -51,6 +51,19 @@ pub enum Property {
     EqualWeightsForEqualClients,
     /// The next model lies within the range of the clients' models, number by number.
     StaysBetweenTheClients,
+    /// Buffers become the clients' mean, with the weights of the round.
+    AveragesBuffers,
+}
+
+impl Property {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::AgreesOnEqualClients,
+        Self::TrainsPlainly,
+        Self::EqualWeightsForEqualClients,
+        Self::StaysBetweenTheClients,
+        Self::AveragesBuffers,
+    ];
 }
 
 impl fmt::Display for Property {
@@ -61,6 +74,7 @@ impl fmt::Display for Property {
             Self::TrainsPlainly => "a client's model is not that of plain SGD on cross-entropy",
             Self::EqualWeightsForEqualClients => "equal clients can have unequal weights",
             Self::StaysBetweenTheClients => "the next model can lie outside the range of the clients' models",
+            Self::AveragesBuffers => "buffers are not averaged with the clients' weights",
         })
     }
 }

@@ -78,15 +78,15 @@ impl Comparison {
     /// Checks everything and deals the data, once per seed.
     pub fn new(
         config: &Config,
+        places: &Places,
         strategies: &[String],
         seeds: &[u64],
-        places: &Places,
     ) -> Result<Self, ComparisonError> {
         let labels: Vec<String> = strategies
             .iter()
             .map(|name| Experiment::of(&config.with_strategy(name)).map(|e| e.run.strategy.label))
             .collect::<Result<_, _>>()?;
-        let data = Experiment::of(config)?.data.load(places).map_err(SetupError::from)?;
+        let data = Experiment::of(config)?.data.load(places).map_err(SetupError::Load)?;
         let mut setups = Vec::new();
         for &seed in seeds {
             let experiment = Experiment::of(&config.with_seed(seed))?;

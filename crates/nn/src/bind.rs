@@ -2,11 +2,17 @@
 
 use crate::flow::{Flow, Node};
 use crate::kernels::isa::Isa;
+use crate::layers::avgpool::AveragePool;
+use crate::layers::batchnorm::{BatchNorm, Tensors};
 use crate::layers::conv::{Conv, Window};
+use crate::layers::dropout::Dropout;
 use crate::layers::flatten::Flatten;
+use crate::layers::globalpool::GlobalPool;
+use crate::layers::groupnorm::GroupNorm;
 use crate::layers::linear::Linear;
 use crate::layers::maxpool::MaxPool;
 use crate::layers::relu::Relu;
+use crate::layers::sum::Sum;
 use crate::layers::{Buffers, Layer};
 use crate::map::{Map, Port, Write};
 use fedtvd_core::layout::Layout;
@@ -58,7 +64,6 @@ impl Bound {
 struct Ends {
     input: Port,
     output: Port,
-    #[expect(dead_code, reason = "for the layers that add")]
     added: Option<Port>,
 }
 
@@ -140,7 +145,7 @@ fn gradient_slots(flow: &Flow, maps: &[Map]) -> (Vec<usize>, Vec<usize>) {
 }
 
 fn layer(node: &Node, ends: Ends, layout: &Layout, groups: usize) -> Box<dyn Layer> {
-    let Ends { input, output, .. } = ends;
+    let Ends { input, output, added } = ends;
     let tensor = |name: &str, part: &str| -> Range<usize> {
         layout.range(&format!("{name}.{part}")).expect("the layout was made from the same network")
     };
@@ -159,6 +164,34 @@ fn layer(node: &Node, ends: Ends, layout: &Layout, groups: usize) -> Box<dyn Lay
             Box::new(MaxPool { input, output, size: *size, stride: *stride, masks: node.masks_input })
         }
         Kind::Flatten => Box::new(Flatten { input, output }),
-        _ => unimplemented!(),
+        Kind::AveragePool { size, stride } => {
+            Box::new(AveragePool { input, output, size: *size, stride: *stride })
+        }
+        Kind::GlobalPool => Box::new(GlobalPool { input, output }),
+        Kind::BatchNorm { name } => {
+            let tensors = Tensors {
+                scale: tensor(name, "weight"),
+                shift: tensor(name, "bias"),
+                mean: tensor(name, "running_mean"),
+                variance: tensor(name, "running_var"),
+            };
+            let batch = vec![(0.0, 1.0); input.map.shape[0]];
+            Box::new(BatchNorm { input, output, added, relu: node.relu, tensors, batch, count: 0 })
+        }
+        Kind::GroupNorm { name, groups: parts } => Box::new(GroupNorm {
+            input,
+            output,
+            added,
+            relu: node.relu,
+            scale: tensor(name, "weight"),
+            shift: tensor(name, "bias"),
+            channels: input.map.shape[0] / parts,
+            moments: vec![0.0; groups * parts * 2 * input.map.lanes],
+        }),
+        Kind::Dropout { rate } => Box::new(Dropout::new(input, output, *rate, groups)),
+        Kind::Residual { .. } => {
+            let short = added.expect("a sum has two inputs");
+            Box::new(Sum { long: input, short, output, relu: node.relu })
+        }
     }
 }

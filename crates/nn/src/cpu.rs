@@ -2,7 +2,8 @@
 
 use crate::bind::Bound;
 use crate::flow::Flow;
-use crate::kernels::isa::Isa;
+use crate::kernels::isa::{Isa, Work};
+use crate::kernels::vector::Vector;
 use crate::layers::Mode;
 use crate::loss::{cross_entropy, prediction};
 use fedtvd_core::layout::Layout;
@@ -192,8 +193,22 @@ impl Cpu {
             layer.backward(buffers, &params.values, &mut self.gradient);
         }
         let (gradient, velocity) = (&self.gradient, &mut self.velocity);
-        self.isa.wide(|| step(pass, params.trainable_mut(), velocity, gradient));
+        self.isa.run(Step { pass, params, velocity, gradient });
         loss
+    }
+}
+
+struct Step<'a> {
+    pass: &'a Pass<'a>,
+    params: &'a mut Params,
+    velocity: &'a mut [f32],
+    gradient: &'a [f32],
+}
+
+impl Work for Step<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        step(self.pass, self.params.trainable_mut(), self.velocity, self.gradient);
     }
 }
 

@@ -82,8 +82,10 @@ impl Flow {
             let normed = matches!(before.kind, Kind::BatchNorm { .. } | Kind::GroupNorm { .. });
             let free = !before.relu && before.added.is_none();
             let (output, added) = (node.output, node.added);
+            // A norm's input and what it adds have one gradient buffer each.
+            let apart = added != Some(node.input) && added != Some(before.input);
             match node.kind {
-                Kind::Residual { .. } if alone && normed && free && added != Some(node.input) => {
+                Kind::Residual { .. } if alone && normed && free && apart => {
                     self.nodes[at - 1].added = added;
                 }
                 Kind::Relu if alone && ends_with_relu(before) => {

@@ -19,21 +19,25 @@ pub(crate) struct Map {
 
 impl Map {
     /// Numbers from one row to the next.
+    #[inline(always)]
     pub(crate) fn row(&self) -> usize {
         (self.shape[2] + 2 * self.border) * self.lanes
     }
 
     /// Numbers from one channel to the next.
+    #[inline(always)]
     pub(crate) fn channel(&self) -> usize {
         (self.shape[1] + 2 * self.border) * self.row()
     }
 
     /// Numbers from one group of samples to the next.
+    #[inline(always)]
     pub(crate) fn group(&self) -> usize {
         self.shape[0] * self.channel()
     }
 
     /// Where a pixel's register starts. Counted from inside the border, so -1 is the border's last line.
+    #[inline(always)]
     pub(crate) fn at(&self, group: usize, channel: usize, y: isize, x: isize) -> usize {
         let (y, x) = (y + self.border as isize, x + self.border as isize);
         debug_assert!(y >= 0 && x >= 0);
@@ -41,9 +45,17 @@ impl Map {
     }
 
     /// The numbers of one row of one channel, without border.
+    #[inline(always)]
     pub(crate) fn line(&self, group: usize, channel: usize, y: usize) -> Range<usize> {
         let start = self.at(group, channel, y as isize, 0);
         start..start + self.shape[2] * self.lanes
+    }
+
+    /// Group, channel and row of every line.
+    pub(crate) fn lines(&self, groups: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+        let [channels, height, _] = self.shape;
+        (0..groups * channels * height)
+            .map(move |line| (line / height / channels, line / height % channels, line % height))
     }
 }
 

@@ -10,6 +10,7 @@ use fedtvd_core::run::{Mode, Run};
 use fedtvd_core::statistic::{Reference, ReferenceError};
 use fedtvd_data::set::DataOptions;
 use fedtvd_data::split::{Kind, SplitOptions};
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// One run.
@@ -19,11 +20,11 @@ pub struct Experiment {
     pub seed: u64,
     /// How many rounds.
     pub rounds: u32,
-    /// Which data, and what is done to it.
+    /// Which data.
     pub data: DataOptions,
     /// How samples are dealt.
     pub split: SplitOptions,
-    /// Share of its rows that a client keeps back.
+    /// Share of its samples that a client keeps back from training.
     pub holdout: f64,
     /// Where the split's randomness starts.
     pub split_seed: u64,
@@ -105,7 +106,7 @@ fn data(config: &Config) -> DataOptions {
     DataOptions {
         set: text(config, "data.set"),
         label: text(config, "data.label"),
-        group: Some(text(config, "data.group")).filter(|group| !group.is_empty()),
+        group: some_text(config, "data.group"),
         test: number(config, "data.test"),
         crop: whole(config, "data.crop") as usize,
         flip: flag(config, "data.flip"),
@@ -115,7 +116,7 @@ fn data(config: &Config) -> DataOptions {
 
 fn split(config: &Config) -> SplitOptions {
     SplitOptions {
-        kind: Kind::named(&text(config, "split.kind")).expect("the key keeps the name of a kind"),
+        kind: kind(&text(config, "split.kind")),
         clients: whole(config, "split.clients") as usize,
         alpha: number(config, "split.alpha"),
         min_size: whole(config, "split.min_size") as usize,
@@ -127,8 +128,23 @@ fn split(config: &Config) -> SplitOptions {
         correlation: number(config, "split.correlation"),
         spread: number(config, "split.spread"),
         alpha_even: number(config, "split.alpha_even"),
-        file: Some(text(config, "split.file")).filter(|file| !file.is_empty()).map(Into::into),
+        file: some_text(config, "split.file").map(PathBuf::from),
         seed: None,
+    }
+}
+
+fn kind(word: &str) -> Kind {
+    match word {
+        "iid" => Kind::Iid,
+        "dirichlet" => Kind::Dirichlet,
+        "hsu" => Kind::Hsu,
+        "shards" => Kind::Shards,
+        "labels" => Kind::Labels,
+        "quantity" => Kind::Quantity,
+        "correlated" => Kind::Correlated,
+        "natural" => Kind::Natural,
+        "file" => Kind::File,
+        other => unreachable!("split.kind keeps the words of its key, not {other}"),
     }
 }
 
@@ -188,6 +204,11 @@ fn text(config: &Config, path: &'static str) -> String {
         Value::Text(text) => text,
         other => unreachable!("{path} keeps text, not {other}"),
     }
+}
+
+/// Text that is not empty.
+fn some_text(config: &Config, path: &'static str) -> Option<String> {
+    Some(text(config, path)).filter(|text| !text.is_empty())
 }
 
 fn lines(config: &Config, path: &'static str) -> Vec<String> {

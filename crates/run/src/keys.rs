@@ -4,7 +4,6 @@
 //! own parameters are not here: their specs define them.
 
 use fedtvd_core::spec::Range;
-use fedtvd_data::split::Kind as Split;
 
 /// One key.
 #[derive(Debug)]
@@ -87,89 +86,102 @@ pub const ALL: &[Key] = &[
     Key {
         path: "data.set",
         kind: Kind::Text { default: "fmnist-mini" },
-        about: "a data set (fedtvd data list), or the path of a folder of images by class or of a CSV",
+        about: "a name that fedtvd data list shows, a folder of images by class, or a CSV file",
     },
     Key {
         path: "data.label",
         kind: Kind::Text { default: "label" },
-        about: "of a CSV: the column that holds the label",
+        about: "CSV: the column that holds the label",
     },
     Key {
         path: "data.group",
         kind: Kind::Text { default: "" },
-        about: "of a CSV: the column that says whose a row is, for split.kind = natural",
+        about: "CSV: the column that says whose a row is, for split.kind = natural",
     },
     Key {
         path: "data.test",
         kind: number(0.2, Range { low: 0.0, high: 0.9, open: false }),
-        about: "of a CSV and of folders without test: share of each class for testing",
+        about: "CSV, and folders without test: the share of each class that is for testing",
     },
     Key {
         path: "data.crop",
-        kind: count(0, 0, 64),
-        about: "training images are shifted by up to so many pixels",
+        kind: count(0, 0, 1000),
+        about: "training images are shifted by up to this many pixels",
     },
     Key {
         path: "data.flip",
         kind: Kind::Flag { default: false },
-        about: "whether every second training image is mirrored",
+        about: "every second training image is mirrored",
     },
     Key {
         path: "data.imbalance",
         kind: number(1.0, SHARE),
-        about: "r keeps r^c of class c, for training and test",
+        about: "r keeps r^c of class c, in training and test, for a true prior that is not uniform",
     },
     Key {
         path: "split.kind",
-        kind: Kind::Word { default: "dirichlet", words: Split::WORDS },
+        kind: Kind::Word {
+            default: "dirichlet",
+            words: &[
+                "iid",
+                "dirichlet",
+                "hsu",
+                "shards",
+                "labels",
+                "quantity",
+                "correlated",
+                "natural",
+                "file",
+            ],
+        },
         about: "how samples are dealt to clients; dirichlet cuts each class in Dirichlet proportions",
     },
+    Key { path: "split.clients", kind: count(100, 1, 1_000_000), about: "how many clients" },
     Key {
         path: "split.alpha",
         kind: number(0.1, Range { low: 0.0, high: 1e6, open: true }),
-        about: "concentration of dirichlet (per class), hsu (total) and the most skewed of correlated: small is skewed",
+        about: "concentration, small is skewed: per class (dirichlet), in total (hsu), least (correlated)",
     },
-    Key { path: "split.clients", kind: count(100, 1, 1_000_000), about: "how many clients" },
     Key { path: "split.min_size", kind: count(2, 1, 1_000_000), about: "least samples of a client" },
     Key {
         path: "split.self_balancing",
         kind: Kind::Flag { default: true },
-        about: "whether a client above the mean size gets nothing of further classes",
+        about: "dirichlet: whether a client above the mean size gets nothing of further classes",
     },
-    Key { path: "split.tries", kind: count(1000, 1, 1_000_000), about: "draws before giving up on min_size" },
-    Key { path: "split.shards", kind: count(2, 1, 1_000_000), about: "of shards: shards of a client" },
-    Key { path: "split.labels", kind: count(2, 1, 1_000_000), about: "of labels: labels of a client" },
+    Key { path: "split.tries", kind: count(1000, 1, 1_000_000), about: "how often to draw before giving up" },
+    Key { path: "split.shards", kind: count(2, 1, 1_000_000), about: "shards: shards of a client" },
+    Key { path: "split.labels", kind: count(2, 1, 1_000_000), about: "labels: labels of a client" },
     Key {
         path: "split.beta",
-        kind: number(0.5, Range::POSITIVE),
-        about: "of quantity: concentration of the sizes",
+        kind: number(0.5, Range { low: 0.0, high: 1e6, open: true }),
+        about: "quantity: concentration of the sizes",
     },
     Key {
         path: "split.correlation",
         kind: number(0.8, Range { low: -1.0, high: 1.0, open: false }),
-        about: "of correlated: rank correlation of size and TVD",
+        about: "correlated: rank correlation of size and TVD",
     },
     Key {
         path: "split.spread",
         kind: number(1.0, Range { low: 0.0, high: 5.0, open: false }),
-        about: "of correlated: standard deviation of the logarithm of sizes",
+        about: "correlated: deviation of the logarithm of sizes",
     },
     Key {
         path: "split.alpha_even",
         kind: number(10.0, Range { low: 0.0, high: 1e6, open: true }),
-        about: "of correlated: concentration of the most even client",
+        about: "correlated: concentration of the most even client",
     },
-    Key {
-        path: "split.file",
-        kind: Kind::Text { default: "" },
-        about: "of file: a partition.json, as fedtvd split writes it",
-    },
+    Key { path: "split.file", kind: Kind::Text { default: "" }, about: "file: a saved partition.json" },
     Key {
         path: "split.holdout",
-        kind: number(0.0, BELOW_ONE),
-        about: "share of its rows that a client keeps back",
+        kind: number(0.0, Range { low: 0.0, high: 0.9, open: false }),
+        about: "share of its samples that each client keeps back from training",
     },
-    Key { path: "split.seed", kind: Kind::Seed, about: "seed of the split; follows seed unless set" },
+    Key {
+        path: "split.seed",
+        kind: Kind::Seed,
+        about: "seed of split and hold-out; follows seed unless set",
+    },
     Key {
         path: "cohort.fraction",
         kind: number(0.1, SHARE),

@@ -9,7 +9,7 @@ use fedtvd_data::holdout::{Rows, keep_back};
 use fedtvd_data::set::{LoadError, Loaded};
 use fedtvd_data::split::{Deck, Partition, SplitError};
 use fedtvd_data::statistics::counts;
-use fedtvd_nn::models::{self, ModelError};
+use fedtvd_nn::models::{self, LineError, ModelError};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -18,9 +18,9 @@ use thiserror::Error;
 pub struct Setup {
     /// The data set.
     pub samples: Arc<Samples>,
-    /// Who has which training rows.
+    /// Who has which training rows, before hold-out.
     pub partition: Partition,
-    /// Each client's rows and label counts.
+    /// What each client has.
     pub clients: Vec<ClientData>,
     /// The model.
     pub network: Network,
@@ -44,38 +44,45 @@ pub struct ClientData {
 pub enum SetupError {
     /// The data set.
     #[error(transparent)]
-    Data(#[from] LoadError),
+    Load(#[from] LoadError),
     /// The split.
     #[error(transparent)]
     Split(#[from] SplitError),
     /// The model's name.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// A line of the user's own model.
+    #[error("model.layers: {0}")]
+    Line(#[from] LineError),
     /// The model's layers.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
 
 impl Setup {
-    /// Splits the data and shapes the model as the experiment says.
+    /// Splits the samples and shapes the model as the experiment says.
     pub fn new(experiment: &Experiment, data: &Loaded) -> Result<Self, SetupError> {
         let samples = Arc::clone(&data.samples);
         let deck = Deck::new(&samples, data.groups.as_ref());
         let partition = experiment.split.split(&deck, experiment.split_seed)?;
+        let (shape, classes) = (samples.shape(), samples.classes());
+        let network = match experiment.layers.as_slice() {
+            [] => models::named(&experiment.model, shape, classes)?,
+            lines => models::from_lines(lines, shape, classes)?,
+        };
+        let layout = Arc::new(Layout::of(&network)?);
         let rows = keep_back(&partition, experiment.holdout, experiment.split_seed);
         let client = |Rows { train, holdout }| {
-            let counts = counts(&train, samples.labels(), samples.classes());
+            let counts = counts(&train, samples.labels(), classes);
             ClientData { rows: train, holdout, counts }
         };
         let clients = rows.into_iter().map(client).collect();
-        let network = models::named(&experiment.model, samples.shape(), samples.classes())?;
-        let layout = Arc::new(Layout::of(&network)?);
         Ok(Self { samples, partition, clients, network, layout })
     }
 
     /// What client `id` has.
     pub fn client(&self, id: ClientId) -> Option<Client<'_>> {
-        let data = self.clients.get(id as usize)?;
-        Some(Client { id, rows: &data.rows, holdout: &data.holdout, counts: &data.counts })
+        let ClientData { rows, holdout, counts } = self.clients.get(id as usize)?;
+        Some(Client { id, rows, holdout, counts })
     }
 }

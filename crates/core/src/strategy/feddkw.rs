@@ -16,7 +16,7 @@ use crate::profile::Profile;
 use crate::recipe::Recipe;
 use crate::rules::{Shares, Weighting};
 use crate::spec::{Kind, Param, Range, Settings, Spec};
-use crate::statistic::{Ask, Statistic};
+use crate::statistic::{Ask, Statistic, size};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -64,7 +64,10 @@ impl Weighting for Dkw {
         seen.extend(profiles.iter().map(|profile| u64::from(profile.client)).zip(own.iter().cloned()));
         let d = mean(&seen);
         remember(memory, &seen);
-        let inverse: Vec<f64> = own.iter().map(|p| 1.0 / kl(p, &d).max(self.floor)).collect();
+        let floored: Vec<f64> = own.iter().map(|p| kl(p, &d).max(self.floor)).collect();
+        // 1/kl in units of the largest, which no floor is too low for.
+        let least = floored.iter().copied().fold(f64::INFINITY, f64::min);
+        let inverse: Vec<f64> = floored.iter().map(|kl| least / kl).collect();
         let sum: f64 = inverse.iter().sum();
         mixed(self.lambda, inverse.iter().map(|x| x / sum).collect(), size_shares(profiles))
     }
@@ -101,7 +104,8 @@ fn remember(memory: &mut Memory, seen: &BTreeMap<u64, Vec<f64>>) {
 /// When it was enrolled with something else, which enrolment refuses.
 fn distribution(profile: &Profile) -> Vec<f64> {
     match &profile.statistic {
-        Statistic::Histogram(counts) => counts.iter().map(|&h| h as f64 / profile.size as f64).collect(),
+        // Not the profile's size, which hardened mode caps.
+        Statistic::Histogram(counts) => counts.iter().map(|&h| h as f64 / size(counts) as f64).collect(),
         _ => panic!("client {} was enrolled without the counts that its strategy asks for", profile.client),
     }
 }

@@ -61,7 +61,10 @@ impl Weighting for Tvd {
     }
 
     fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
-        let logits: Vec<f64> = profiles.iter().map(|profile| -distance(profile) / self.temperature).collect();
+        let distances: Vec<f64> = profiles.iter().map(|profile| distance(profile)).collect();
+        // From the nearest client on, so that the first logit is 0 at any temperature.
+        let nearest = distances.iter().copied().fold(f64::INFINITY, f64::min);
+        let logits: Vec<f64> = distances.iter().map(|d| (nearest - d) / self.temperature).collect();
         mixed(self.lambda, softmax(&logits), size_shares(profiles))
     }
 }

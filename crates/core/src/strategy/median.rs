@@ -12,12 +12,13 @@
 use crate::params::Params;
 use crate::recipe::Recipe;
 use crate::rules::Combine;
-use crate::spec::Spec;
+use crate::spec::{Property, Spec};
 use crate::updates::{Accepted, BLOCK, Part, ReadFailure};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     suggests: Some("uniform"),
+    lacks: &[(Property::AveragesBuffers, "the middle value is taken of buffers as of weights")],
     ..Spec::new(
         "median",
         "the middle one of the clients' values, number by number; one liar cannot move it far",

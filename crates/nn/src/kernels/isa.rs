@@ -7,8 +7,11 @@ use super::vector::{Avx2, Avx512};
 use super::vector::{Plain, Vector};
 
 /// Work that is compiled once per instruction set.
+///
+/// It may use `V`, or be plain loops over lines of `V::LANES` numbers, which the compiler turns into the
+/// set's instructions.
 pub(crate) trait Work {
-    /// Does it with registers of type `V`; must be `#[inline(always)]` to be compiled for them.
+    /// Does it; must be `#[inline(always)]`, like all that it calls, to be compiled for the set.
     fn run<V: Vector>(self);
 }
 
@@ -85,19 +88,6 @@ impl Isa {
             Set::Neon => work.run::<Neon>(),
         }
     }
-
-    /// Runs plain loops, which the compiler turns into this set's instructions.
-    pub(crate) fn wide(self, loops: impl FnOnce()) {
-        match self.0 {
-            // SAFETY: `available` alone makes this value, after detecting the features.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx2 => unsafe { wide_avx2(loops) },
-            // SAFETY: as above.
-            #[cfg(target_arch = "x86_64")]
-            Set::Avx512 => unsafe { wide_avx512(loops) },
-            _ => loops(),
-        }
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -110,16 +100,4 @@ fn with_avx2(work: impl Work) {
 #[target_feature(enable = "avx512f,avx2,fma")]
 fn with_avx512(work: impl Work) {
     work.run::<Avx512>();
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma")]
-fn wide_avx2(loops: impl FnOnce()) {
-    loops();
-}
-
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx2,fma")]
-fn wide_avx512(loops: impl FnOnce()) {
-    loops();
 }

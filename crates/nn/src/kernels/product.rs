@@ -125,29 +125,25 @@ impl Work for Product<'_> {
     fn run<V: Vector>(mut self) {
         for tile in self.places.list[..self.count].chunks(TILE) {
             let mut row = 0;
-            for rows in even_parts(self.rows, 4) {
-                let most = if rows == 4 { 3 } else { 4 };
+            for rows in even_parts(self.rows, 6) {
                 let mut first = 0;
-                for count in even_parts(tile.len(), most) {
+                for count in even_parts(tile.len(), 2) {
                     let places = &tile[first..first + count];
                     // SAFETY: `Product::run` checked that all rows, taps and places lie inside the slices.
                     unsafe {
                         match (rows, count) {
                             (1, 1) => block::<V, 1, 1>(&mut self, row, places),
-                            (1, 2) => block::<V, 1, 2>(&mut self, row, places),
-                            (1, 3) => block::<V, 1, 3>(&mut self, row, places),
-                            (1, _) => block::<V, 1, 4>(&mut self, row, places),
+                            (1, _) => block::<V, 1, 2>(&mut self, row, places),
                             (2, 1) => block::<V, 2, 1>(&mut self, row, places),
-                            (2, 2) => block::<V, 2, 2>(&mut self, row, places),
-                            (2, 3) => block::<V, 2, 3>(&mut self, row, places),
-                            (2, _) => block::<V, 2, 4>(&mut self, row, places),
+                            (2, _) => block::<V, 2, 2>(&mut self, row, places),
                             (3, 1) => block::<V, 3, 1>(&mut self, row, places),
-                            (3, 2) => block::<V, 3, 2>(&mut self, row, places),
-                            (3, 3) => block::<V, 3, 3>(&mut self, row, places),
-                            (3, _) => block::<V, 3, 4>(&mut self, row, places),
-                            (_, 1) => block::<V, 4, 1>(&mut self, row, places),
-                            (_, 2) => block::<V, 4, 2>(&mut self, row, places),
-                            (_, _) => block::<V, 4, 3>(&mut self, row, places),
+                            (3, _) => block::<V, 3, 2>(&mut self, row, places),
+                            (4, 1) => block::<V, 4, 1>(&mut self, row, places),
+                            (4, _) => block::<V, 4, 2>(&mut self, row, places),
+                            (5, 1) => block::<V, 5, 1>(&mut self, row, places),
+                            (5, _) => block::<V, 5, 2>(&mut self, row, places),
+                            (_, 1) => block::<V, 6, 1>(&mut self, row, places),
+                            (_, _) => block::<V, 6, 2>(&mut self, row, places),
                         }
                     }
                     first += count;
@@ -166,7 +162,7 @@ pub(super) fn even_parts(total: usize, most: usize) -> impl Iterator<Item = usiz
     (0..parts).map(move |part| size + usize::from(part < larger))
 }
 
-/// R rows times P places, all sums in registers.
+/// R rows times P places: at most 6 x 2 sums, which with a weight and two columns fit sixteen registers.
 ///
 /// # Safety
 /// Rows `row..row + R` and the places must lie inside the product's slices, and there are P places.
@@ -214,7 +210,7 @@ unsafe fn block<V: Vector, const R: usize, const P: usize>(
         }
         for r in 0..R {
             for p in 0..P {
-                let value = if product.relu { sum[r][p].max(V::splat(0.0)) } else { sum[r][p] };
+                let value = if product.relu { V::splat(0.0).max(sum[r][p]) } else { sum[r][p] };
                 value.store(c.add(r * product.c_row + places.get_unchecked(p).c as usize));
             }
         }

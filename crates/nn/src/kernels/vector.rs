@@ -20,11 +20,33 @@ pub(crate) trait Vector: Copy {
     /// `to` must be valid for writing `LANES` numbers.
     unsafe fn store(self, to: *mut f32);
 
+    /// The first `LANES` numbers of a slice.
+    #[inline(always)]
+    fn of(from: &[f32]) -> Self {
+        assert!(from.len() >= Self::LANES);
+        // SAFETY: the slice is long enough.
+        unsafe { Self::load(from.as_ptr()) }
+    }
+
+    /// Becomes the first `LANES` numbers of a slice.
+    #[inline(always)]
+    fn put(self, to: &mut [f32]) {
+        assert!(to.len() >= Self::LANES);
+        // SAFETY: the slice is long enough.
+        unsafe { self.store(to.as_mut_ptr()) }
+    }
+
     /// self + a * b, rounded once where the hardware can.
     fn plus_product(self, a: Self, b: Self) -> Self;
 
-    /// The larger of both, lane by lane.
+    /// self - other.
+    fn less(self, other: Self) -> Self;
+
+    /// The larger of both, lane by lane; `other` where one of them is NaN.
     fn max(self, other: Self) -> Self;
+
+    /// Itself where `a` equals `b`, else zero.
+    fn where_equal(self, a: Self, b: Self) -> Self;
 
     /// Sum of the lanes, always in the same order.
     fn sum(self) -> f32;
@@ -63,9 +85,25 @@ impl Vector for Plain {
     }
 
     #[inline(always)]
+    fn less(mut self, other: Self) -> Self {
+        for lane in 0..8 {
+            self.0[lane] -= other.0[lane];
+        }
+        self
+    }
+
+    #[inline(always)]
     fn max(mut self, other: Self) -> Self {
         for lane in 0..8 {
             self.0[lane] = if self.0[lane] > other.0[lane] { self.0[lane] } else { other.0[lane] };
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn where_equal(mut self, a: Self, b: Self) -> Self {
+        for lane in 0..8 {
+            self.0[lane] = if a.0[lane] == b.0[lane] { self.0[lane] } else { 0.0 };
         }
         self
     }
@@ -115,8 +153,18 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn less(self, other: Self) -> Self {
+            Self(unsafe { _mm256_sub_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
         fn max(self, other: Self) -> Self {
             Self(unsafe { _mm256_max_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn where_equal(self, a: Self, b: Self) -> Self {
+            Self(unsafe { _mm256_and_ps(self.0, _mm256_cmp_ps::<_CMP_EQ_OQ>(a.0, b.0)) })
         }
 
         #[inline(always)]
@@ -159,8 +207,18 @@ mod x86 {
         }
 
         #[inline(always)]
+        fn less(self, other: Self) -> Self {
+            Self(unsafe { _mm512_sub_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
         fn max(self, other: Self) -> Self {
             Self(unsafe { _mm512_max_ps(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        fn where_equal(self, a: Self, b: Self) -> Self {
+            unsafe { Self(_mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a.0, b.0), self.0)) }
         }
 
         #[inline(always)]
@@ -211,8 +269,21 @@ mod arm {
         }
 
         #[inline(always)]
+        fn less(self, other: Self) -> Self {
+            unsafe { Self(vsubq_f32(self.0, other.0), vsubq_f32(self.1, other.1)) }
+        }
+
+        #[inline(always)]
         fn max(self, other: Self) -> Self {
             unsafe { Self(vmaxq_f32(self.0, other.0), vmaxq_f32(self.1, other.1)) }
+        }
+
+        #[inline(always)]
+        fn where_equal(self, a: Self, b: Self) -> Self {
+            let keep = |x, a, b| unsafe {
+                vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), vceqq_f32(a, b)))
+            };
+            Self(keep(self.0, a.0, b.0), keep(self.1, a.1, b.1))
         }
 
         #[inline(always)]

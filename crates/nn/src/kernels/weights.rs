@@ -53,10 +53,9 @@ impl Work for WeightGradient<'_> {
     fn run<V: Vector>(mut self) {
         for tile in self.places.list[..self.count].chunks(TILE) {
             let mut row = 0;
-            for rows in even_parts(self.rows, 4) {
-                let most = if rows == 4 { 3 } else { 4 };
+            for rows in row_parts(self.rows) {
                 let mut first = 0;
-                for count in even_parts(self.taps.list.len(), most) {
+                for count in even_parts(self.taps.list.len(), columns(rows)) {
                     let taps = &self.taps.list[first..first + count];
                     // SAFETY: `WeightGradient::run` checked that all rows, taps and places lie inside.
                     unsafe {
@@ -64,18 +63,19 @@ impl Work for WeightGradient<'_> {
                             (1, 1) => block::<V, 1, 1>(&mut self, row, taps, tile),
                             (1, 2) => block::<V, 1, 2>(&mut self, row, taps, tile),
                             (1, 3) => block::<V, 1, 3>(&mut self, row, taps, tile),
-                            (1, _) => block::<V, 1, 4>(&mut self, row, taps, tile),
                             (2, 1) => block::<V, 2, 1>(&mut self, row, taps, tile),
                             (2, 2) => block::<V, 2, 2>(&mut self, row, taps, tile),
                             (2, 3) => block::<V, 2, 3>(&mut self, row, taps, tile),
-                            (2, _) => block::<V, 2, 4>(&mut self, row, taps, tile),
                             (3, 1) => block::<V, 3, 1>(&mut self, row, taps, tile),
                             (3, 2) => block::<V, 3, 2>(&mut self, row, taps, tile),
                             (3, 3) => block::<V, 3, 3>(&mut self, row, taps, tile),
-                            (3, _) => block::<V, 3, 4>(&mut self, row, taps, tile),
-                            (_, 1) => block::<V, 4, 1>(&mut self, row, taps, tile),
-                            (_, 2) => block::<V, 4, 2>(&mut self, row, taps, tile),
-                            (_, _) => block::<V, 4, 3>(&mut self, row, taps, tile),
+                            (4, 1) => block::<V, 4, 1>(&mut self, row, taps, tile),
+                            (4, 2) => block::<V, 4, 2>(&mut self, row, taps, tile),
+                            (4, 3) => block::<V, 4, 3>(&mut self, row, taps, tile),
+                            (5, 1) => block::<V, 5, 1>(&mut self, row, taps, tile),
+                            (5, 2) => block::<V, 5, 2>(&mut self, row, taps, tile),
+                            (_, 1) => block::<V, 6, 1>(&mut self, row, taps, tile),
+                            _ => block::<V, 6, 2>(&mut self, row, taps, tile),
                         }
                     }
                     first += count;
@@ -84,6 +84,18 @@ impl Work for WeightGradient<'_> {
             }
         }
     }
+}
+
+/// Rows of each block. Sixteen registers hold 4 x 3 or 6 x 2 sums and what is multiplied.
+#[inline(always)]
+fn row_parts(rows: usize) -> impl Iterator<Item = usize> {
+    even_parts(rows, if rows <= 6 { 6 } else { 4 })
+}
+
+/// Most columns of a block of so many rows.
+#[inline(always)]
+fn columns(rows: usize) -> usize {
+    if rows > 4 { 2 } else { 3 }
 }
 
 /// R rows times T taps, all sums in registers.

@@ -10,7 +10,9 @@
 
 use super::relu::mask;
 use super::{Buffers, Layer, Mode, disjoint};
+use crate::kernels::isa::Work;
 use crate::kernels::product::{Place, Places, Product, Start, Tap, Taps};
+use crate::kernels::vector::Vector;
 use crate::kernels::weights::WeightGradient;
 use crate::map::{Map, Port, Write};
 use std::ops::Range;
@@ -114,7 +116,8 @@ impl Layer for Conv {
         let [channels, outputs] = [self.input.map.shape[0], self.output.map.shape[0]];
         let dy = &buffers.gradients[self.output.gradient];
         if let Some(bias) = &self.bias {
-            bias_gradient(dy, &self.output.map, groups, &mut gradient[bias.clone()]);
+            let gradient = &mut gradient[bias.clone()];
+            isa.run(BiasGradient { dy, map: self.output.map, groups, gradient });
         }
         WeightGradient {
             c: dy,
@@ -154,19 +157,29 @@ impl Layer for Conv {
 }
 
 /// db[o] = Σ over pixels and samples of dy[o].
-fn bias_gradient(dy: &[f32], map: &Map, groups: usize, gradient: &mut [f32]) {
-    for (channel, gradient) in gradient.iter_mut().enumerate() {
-        let mut sums = [0.0; 16];
-        for group in 0..groups {
-            for y in 0..map.shape[1] {
-                for register in dy[map.line(group, channel, y)].chunks(16) {
-                    for (sum, dy) in sums.iter_mut().zip(register) {
-                        *sum += dy;
+struct BiasGradient<'a> {
+    dy: &'a [f32],
+    map: Map,
+    groups: usize,
+    gradient: &'a mut [f32],
+}
+
+impl Work for BiasGradient<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        for (channel, gradient) in self.gradient.iter_mut().enumerate() {
+            let mut sums = [0.0; 16];
+            for group in 0..self.groups {
+                for line in 0..self.map.shape[1] {
+                    for register in self.dy[self.map.line(group, channel, line)].chunks_exact(V::LANES) {
+                        for (sum, dy) in sums[..V::LANES].iter_mut().zip(register) {
+                            *sum += dy;
+                        }
                     }
                 }
             }
+            *gradient += sums.iter().sum::<f32>();
         }
-        *gradient += sums.iter().sum::<f32>();
     }
 }
 

@@ -1,10 +1,16 @@
 //! The layers, one file each: forward, backward, shapes.
 
+pub(crate) mod avgpool;
+pub(crate) mod batchnorm;
 pub(crate) mod conv;
+pub(crate) mod dropout;
 pub(crate) mod flatten;
+pub(crate) mod globalpool;
+pub(crate) mod groupnorm;
 pub(crate) mod linear;
 pub(crate) mod maxpool;
 pub(crate) mod relu;
+pub(crate) mod sum;
 
 use crate::kernels::isa::Isa;
 use fedtvd_core::stream::Stream;
@@ -24,7 +30,6 @@ pub(crate) trait Layer: Send {
 /// Whether values are for training, and where randomness comes from then.
 pub(crate) enum Mode<'a> {
     /// Batch statistics; dropout draws from the stream.
-    #[expect(dead_code, reason = "for dropout")]
     Training(&'a mut Stream),
     /// Running statistics; no dropout.
     Evaluation,

@@ -1,8 +1,14 @@
 //! The named models: values of core's `Network`, with PyTorch's tensor names.
 
-mod small;
+mod cnn;
+mod lenet;
+mod notation;
+mod perceptron;
+mod resnet;
 
-use fedtvd_core::network::{Network, NetworkError, Shape};
+pub use notation::{LineError, from_lines};
+
+use fedtvd_core::network::{Layer, Network, NetworkError, Shape};
 use thiserror::Error;
 
 /// A model that has a name.
@@ -15,8 +21,27 @@ pub struct Model {
     pub input: Shape,
     /// The classes that it was made for.
     pub classes: usize,
-    build: fn(usize) -> Vec<fedtvd_core::network::Layer>,
+    layers: fn(usize) -> Vec<Layer>,
 }
+
+/// All named models.
+pub const ALL: &[Model] = &[
+    perceptron::LOGISTIC,
+    perceptron::MLP,
+    lenet::LENET,
+    lenet::LENET5,
+    lenet::LENET_BN,
+    cnn::CNN,
+    cnn::CNN_PFL,
+    resnet::RESNET8,
+    resnet::RESNET8_GN,
+    resnet::RESNET20,
+    resnet::RESNET20_GN,
+    resnet::RESNET18,
+    resnet::RESNET18_GN,
+    resnet::RESNET34,
+    resnet::RESNET34_GN,
+];
 
 /// Why there is no such model.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -39,16 +64,74 @@ pub enum ModelError {
     },
 }
 
-/// All named models.
-pub const ALL: &[Model] = &[small::LOGISTIC, small::MLP, small::LENET, small::LENET5];
-
 /// The named model for samples of shape `input` and `classes` classes.
 pub fn named(name: &str, input: Shape, classes: usize) -> Result<Network, ModelError> {
     let model = ALL.iter().find(|model| model.name == name).ok_or_else(|| {
         let known: Vec<&str> = ALL.iter().map(|model| model.name).collect();
         ModelError::Unknown { name: name.to_owned(), known: known.join(", ") }
     })?;
-    let network = Network { input, classes, layers: (model.build)(classes) };
+    let network = Network { input, classes, layers: (model.layers)(classes) };
     network.check().map_err(|why| ModelError::Misfit { name: name.to_owned(), why })?;
     Ok(network)
+}
+
+fn conv(name: &str, out: usize, kernel: usize, pad: usize) -> Layer {
+    Layer::Conv { name: name.to_owned(), out, kernel: [kernel; 2], stride: 1, pad, bias: true }
+}
+
+fn linear(name: &str, out: usize) -> Layer {
+    Layer::Linear { name: name.to_owned(), out }
+}
+
+const POOL: Layer = Layer::MaxPool { size: 2, stride: 2 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedtvd_core::layout::Layout;
+
+    #[test]
+    fn parameter_counts_are_the_published_ones() {
+        // The paper's and PyTorch's counts: issue of the models, METHODS 16, tests/golden/model_param_counts.json.
+        for (name, trainable, buffers) in [
+            ("logistic", 7_850, 0),
+            ("mlp", 199_210, 0),
+            ("lenet", 44_426, 0),
+            ("lenet5", 61_706, 0),
+            ("lenet-bn", 44_426 + 2 * 22, 2 * 22),
+            ("cnn", 1_663_370, 0),
+            ("cnn-pfl", 1_626_442, 0),
+            ("resnet8", 78_042, 2 * 336),
+            ("resnet18", 11_173_962, 9_600),
+            ("resnet34", 21_328_292, 17_024),
+            ("resnet18-gn", 11_173_962, 0),
+        ] {
+            let model = ALL.iter().find(|model| model.name == name).unwrap();
+            let layout = Layout::of(&named(name, model.input, model.classes).unwrap()).unwrap();
+            assert_eq!(
+                (layout.trainable(), layout.len() - layout.trainable()),
+                (trainable, buffers),
+                "{name}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_model_takes_any_input_and_any_number_of_classes_that_fit() {
+        for model in ALL {
+            let network = named(model.name, [3, 40, 36], 7).unwrap();
+            assert_eq!((network.input, network.classes), ([3, 40, 36], 7));
+        }
+        let error = named("lenet", [1, 8, 8], 10).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "model lenet: layer 4 (conv) cannot take 6x2x2: its 5x5 window does not fit into 2x2"
+        );
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = named("lenett", [1, 28, 28], 10).unwrap_err().to_string();
+        assert!(error.starts_with("no model is called lenett; there are logistic, mlp, lenet"), "{error}");
+    }
 }

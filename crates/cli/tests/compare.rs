@@ -1,0 +1,51 @@
+//! `fedtvd compare`, as typed, on a few rounds of a small model.
+
+mod program;
+
+use program::fedtvd;
+
+const SMALL: [&str; 9] =
+    ["compare", "--rounds", "2", "--seeds", "2", "--set", "model.name=logistic", "--set", "clients=20"];
+
+#[test]
+fn four_strategies_end_in_a_table() {
+    let answer = fedtvd(&[SMALL.as_slice(), &["--quiet"]].concat());
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    for label in ["fedavg", "uniform", "fedtvd", "fedtvd+balanced"] {
+        assert!(
+            answer.out.lines().any(|line| line.contains(&format!(" {label} "))),
+            "{label}: {}",
+            answer.out
+        );
+    }
+}
+
+#[test]
+fn json_has_every_run_and_the_summary_and_repeats() {
+    let call = || {
+        let answer = fedtvd(&[SMALL.as_slice(), &["--json"]].concat());
+        assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+        serde_json::from_str::<serde_json::Value>(&answer.out).expect("--json gives one JSON document")
+    };
+    let view = call();
+    assert_eq!(view["runs"].as_array().map(Vec::len), Some(8));
+    assert_eq!(view["summary"][0]["strategy"], "fedavg");
+    assert!(view["summary"][0]["difference"].is_null() && view["summary"][1]["difference"].is_f64());
+    assert_eq!(view["summary"], call()["summary"], "the same seeds give the same table");
+}
+
+#[test]
+fn wrong_requests_exit_with_2() {
+    let refusals: &[(&[&str], &str)] = &[
+        (&["--seeds", "0"], "--seeds 0 is neither a number of seeds above 0 nor a list such as 3,7"),
+        (&["--rounds", "0"], "rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"),
+        (&["--set", "data.set=cifar1"], "data.set = \"cifar1\" is no data set"),
+        (&["--strategies", "fedavg,fedtvd+uniform"], "fedtvd and uniform both change the clients' weights"),
+        (&["missing.toml"], "reading missing.toml: No such file"),
+    ];
+    for (arguments, sentence) in refusals {
+        let answer = fedtvd(&[&["compare"], *arguments].concat());
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);
+        assert!(answer.err.starts_with(&format!("fedtvd: {sentence}")), "{arguments:?}: {}", answer.err);
+    }
+}

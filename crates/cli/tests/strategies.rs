@@ -1,0 +1,44 @@
+//! `fedtvd strategies`, as typed.
+
+mod program;
+
+use program::fedtvd;
+
+#[test]
+fn the_list_reads_well() {
+    insta::assert_snapshot!("strategies", fedtvd(&["strategies"]).out);
+    insta::assert_snapshot!("strategies_fedtvd", fedtvd(&["strategies", "fedtvd"]).out);
+}
+
+#[test]
+fn the_page_of_strategies_is_fresh() {
+    let page = include_str!("../../../docs/strategies.md");
+    let fresh = fedtvd(&["strategies", "--markdown"]).out;
+    assert!(
+        page == fresh,
+        "docs/strategies.md is stale: cargo run -- strategies --markdown > docs/strategies.md"
+    );
+}
+
+#[test]
+fn json_lists_every_parameter_with_its_range() {
+    let answer = fedtvd(&["strategies", "--json"]);
+    let list: serde_json::Value = serde_json::from_str(&answer.out).expect("--json gives one JSON document");
+    let list = list.as_array().expect("a list");
+    let fedtvd = list.iter().find(|spec| spec["name"] == "fedtvd").expect("fedtvd is there");
+    let lambda = &fedtvd["params"][0];
+    assert_eq!((&lambda["name"], &lambda["kind"]), (&"lambda".into(), &"number".into()));
+    assert_eq!((&lambda["default"], &lambda["min"], &lambda["max"]), (&0.5.into(), &0.0.into(), &1.0.into()));
+    assert!(fedtvd["params"][1]["max"].is_null(), "a temperature has no greatest value");
+    assert!(list.iter().all(|spec| spec["paper"].as_str().is_some_and(|paper| !paper.is_empty())));
+}
+
+#[test]
+fn an_unknown_name_is_a_wrong_request() {
+    let answer = fedtvd(&["strategies", "scafold"]);
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""));
+    assert_eq!(
+        answer.err,
+        "fedtvd: there is no strategy scafold; did you mean scaffold? (fedtvd strategies lists all)\n"
+    );
+}

@@ -1,0 +1,118 @@
+//! Any two registered names make a strategy, or an error that names both.
+
+use crate::federation::{SKEWED, local, run, skewed};
+use fedtvd_core::notation::{self, NotationError};
+use fedtvd_core::recipe::{Part, Strategy};
+use fedtvd_core::spec::{Settings, Spec};
+use fedtvd_core::strategy::ALL;
+
+fn parts(spec: &Spec) -> Vec<Part> {
+    (spec.build)(&Settings::defaults(spec)).parts()
+}
+
+/// The rules of a strategy, without its label.
+fn rules(strategy: &Strategy) -> String {
+    let Strategy { weighting, loss, local, combine, server, .. } = strategy;
+    format!("{weighting:?} {loss:?} {local:?} {combine:?} {server:?}")
+}
+
+fn keeps_from(owner: &Spec, other: &Spec) -> bool {
+    owner.keeps.is_some_and(|(part, _)| parts(other).contains(&part))
+}
+
+#[test]
+fn two_names_make_a_strategy_exactly_when_no_part_is_brought_twice_or_kept() {
+    for first in ALL {
+        for second in ALL {
+            let label = format!("{}+{}", first.name, second.name);
+            let made = notation::strategy(&label, []);
+            if first.name == second.name {
+                assert_eq!(made.unwrap_err(), NotationError::Twice(first.name));
+                continue;
+            }
+            let shared = parts(first).iter().any(|part| parts(second).contains(part));
+            let kept = keeps_from(first, second) || keeps_from(second, first);
+            assert_eq!(made.is_err(), shared || kept, "{label}");
+            if let Err(error) = made {
+                let message = error.to_string();
+                assert!(message.contains(first.name) && message.contains(second.name), "{message}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_order_of_names_does_not_matter() {
+    for first in ALL {
+        for second in ALL {
+            let one = notation::strategy(&format!("{}+{}", first.name, second.name), []);
+            let other = notation::strategy(&format!("{}+{}", second.name, first.name), []);
+            assert_eq!(one.as_ref().ok().map(rules), other.as_ref().ok().map(rules));
+        }
+    }
+}
+
+#[test]
+fn fedavg_adds_nothing_unless_its_server_rate_is_set() {
+    for spec in ALL.iter().filter(|spec| spec.name != "fedavg") {
+        let alone = notation::strategy(spec.name, []).unwrap();
+        let both = notation::strategy(&format!("{}+fedavg", spec.name), []).unwrap();
+        assert_eq!(rules(&both), rules(&alone));
+        let stepped = notation::strategy(&format!("fedavg:server_lr=0.5+{}", spec.name), []);
+        let brings_step = parts(spec).contains(&Part::Server);
+        assert_eq!(stepped.is_err(), brings_step, "{}", spec.name);
+        assert!(stepped.is_err() || rules(&stepped.unwrap()) != rules(&alone));
+    }
+}
+
+#[test]
+fn each_name_brings_its_parts_into_a_composition() {
+    let named = |strategy: &Strategy, part: Part| match part {
+        Part::Weighting => format!("{:?}", strategy.weighting),
+        Part::Loss => format!("{:?}", strategy.loss),
+        Part::Local => format!("{:?}", strategy.local),
+        Part::Combine => format!("{:?}", strategy.combine),
+        Part::Server => format!("{:?}", strategy.server),
+    };
+    for first in ALL {
+        let alone = notation::strategy(first.name, []).unwrap();
+        for second in ALL {
+            let Ok(both) = notation::strategy(&format!("{}+{}", second.name, first.name), []) else {
+                continue;
+            };
+            for part in parts(first) {
+                assert_eq!(named(&both, part), named(&alone, part), "{}+{}", second.name, first.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_composition_of_three_that_exists_carries_two_rounds() {
+    let mut carried = 0;
+    for (i, first) in ALL.iter().enumerate() {
+        for (j, second) in ALL.iter().enumerate().skip(i + 1) {
+            for third in &ALL[j + 1..] {
+                let label = format!("{}+{}+{}", first.name, second.name, third.name);
+                if notation::strategy(&label, []).is_err() {
+                    continue;
+                }
+                let mut federation = skewed(run(&label, local(1, 4, 0.05, 0.9)), &SKEWED);
+                for _ in 0..2 {
+                    let record = federation.round();
+                    let weights = record.clients.iter().map(|client| client.weight.unwrap());
+                    // Five roundings.
+                    assert!((weights.sum::<f64>() - 1.0).abs() < 1e-14, "{label}");
+                }
+                // Two short rounds of small steps from numbers below 1.
+                assert!(
+                    federation.model().iter().all(|x| x.abs() < 10.0),
+                    "{label}: {:?}",
+                    federation.model()
+                );
+                carried += 1;
+            }
+        }
+    }
+    assert!(carried > 20, "only {carried} compositions exist");
+}

@@ -1,0 +1,267 @@
+//! One contract for every registered strategy. It reads the registry and names FedAvg alone, from which the
+//! others depart.
+
+use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, upload, vector};
+use fedtvd_core::exact::{Exact, Quadratic};
+use fedtvd_core::hardened;
+use fedtvd_core::job::Job;
+use fedtvd_core::local::{Course, Local};
+use fedtvd_core::memory::Memory;
+use fedtvd_core::notation;
+use fedtvd_core::profile::Profile;
+use fedtvd_core::round::plan;
+use fedtvd_core::run::Mode;
+use fedtvd_core::spec::{Kind, Param, Property, Spec};
+use fedtvd_core::statistic::{Ask, Reference, Statistic};
+use fedtvd_core::strategy::ALL;
+use fedtvd_core::stream::Key;
+
+/// Every strategy with its defaults.
+fn defaults(label: &str) -> Federation {
+    skewed(run(label, local(2, 4, 0.1, 0.9)), &SKEWED)
+}
+
+/// The values at and just inside the ends of what a parameter may be, and its default.
+fn allowed(param: &Param) -> Vec<String> {
+    match param.kind {
+        Kind::Flag { .. } => vec!["true".into(), "false".into()],
+        Kind::Number { default, range } => {
+            let low = if range.open { range.low.next_up() } else { range.low };
+            let high = if range.high.is_finite() { range.high } else { f64::MAX };
+            [default, low, high].map(|value| value.to_string()).to_vec()
+        }
+    }
+}
+
+/// Every label that sets one parameter to one of those values.
+fn settings(spec: &Spec) -> Vec<String> {
+    let set = |param: &Param| -> Vec<String> {
+        allowed(param).iter().map(|value| format!("{}:{}={value}", spec.name, param.name)).collect()
+    };
+    std::iter::once(spec.name.to_owned()).chain(spec.params.iter().flat_map(set)).collect()
+}
+
+#[test]
+fn every_strategy_is_named_explained_and_cited_once() {
+    for (place, spec) in ALL.iter().enumerate() {
+        assert!(ALL[..place].iter().all(|other| other.name != spec.name), "{} is there twice", spec.name);
+        assert!(spec.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", spec.name);
+        assert!(spec.about.len() > 20 && spec.paper.len() > 20, "{} says too little", spec.name);
+        assert!(spec.params.iter().all(|param| param.about.len() > 20), "{}", spec.name);
+        assert!(spec.lacks.iter().all(|(_, why)| why.len() > 20), "{} must say why", spec.name);
+        assert!(spec.suggests.is_none_or(|name| notation::find(name).is_ok()), "{}", spec.name);
+    }
+}
+
+#[test]
+fn every_parameter_takes_its_range_and_nothing_beyond() {
+    for spec in ALL {
+        settings(spec).iter().for_each(|label| drop(strategy(label)));
+        for param in spec.params {
+            let refused = |value: &str| notation::strategy(spec.name, [(param.name, value)]).is_err();
+            assert!(refused("") && refused("NaN") && refused("much"), "{}.{}", spec.name, param.name);
+            let Kind::Number { default, range } = param.kind else { continue };
+            assert!(range.contains(default), "{}.{}", spec.name, param.name);
+            let below = if range.open { range.low } else { range.low.next_down() };
+            for beyond in [below, range.high.next_up(), f64::INFINITY, f64::NEG_INFINITY] {
+                assert!(refused(&beyond.to_string()), "{}.{} = {beyond}", spec.name, param.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_label_gives_its_strategy_back() {
+    for label in ALL.iter().flat_map(|spec| settings(spec)) {
+        let first = strategy(&label);
+        assert_eq!(format!("{first:?}"), format!("{:?}", strategy(&first.label)), "{label}");
+    }
+}
+
+#[test]
+fn weights_are_shares_of_one_at_every_end_of_every_range() {
+    for label in ALL.iter().flat_map(|spec| settings(spec)) {
+        let federation = defaults(&label);
+        let profiles: Vec<&Profile> = federation.state.roster.iter().collect();
+        // All clients, two that are both far from the reference, and one whose labels are all that was seen.
+        for profiles in [&profiles[..], &profiles[1..3], &profiles[..1]] {
+            for mode in [Mode::Paper, Mode::Hardened] {
+                let weighting = federation.run.strategy.weighting.as_ref();
+                let weight = hardened::shares(weighting, mode, profiles, &mut Memory::default()).weight;
+                assert!(weight.iter().all(|s| (0.0..=1.0).contains(s)), "{label}: {weight:?}");
+                // Ten roundings.
+                assert!((weight.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{label}: {weight:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_model_that_no_client_changed_stays_the_same_to_the_bit() {
+    for spec in ALL {
+        let mut federation = defaults(spec.name);
+        let before = bits(federation.model());
+        let jobs = plan(&federation.run, &federation.state);
+        let values = federation.model().to_vec();
+        // Different steps: a client may have stopped early.
+        let answer = |job: &Job| (job.client, Ok(upload(job, &values, 1 + u64::from(job.client % 2))));
+        let answers = jobs.iter().map(answer).collect();
+        let record = federation.close(&jobs, answers);
+        assert!(record.clients.iter().all(|client| client.weight.is_some()), "{}", spec.name);
+        assert_eq!(bits(federation.model()), before, "{}", spec.name);
+    }
+}
+
+#[test]
+fn updates_in_reverse_order_of_arrival_give_the_same_bits() {
+    for spec in ALL {
+        let (mut forth, mut back) = (defaults(spec.name), defaults(spec.name));
+        for _ in 0..3 {
+            let record = forth.round();
+            let jobs = plan(&back.run, &back.state);
+            let mut answers = back.answers(&jobs);
+            answers.reverse();
+            assert_eq!(back.close(&jobs, answers), record, "{}", spec.name);
+            assert_eq!(back.state.to_bytes(), forth.state.to_bytes(), "{}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn a_client_says_what_the_strategy_asks_for_and_nothing_more() {
+    let q = Reference::uniform(3);
+    for spec in ALL {
+        let mut federation = defaults(spec.name);
+        let Federation { run, state, sites, .. } = &mut federation;
+        let asked = run.strategy.weighting.asks();
+        let brings_weights = (spec.build)(&fedtvd_core::spec::Settings::defaults(spec)).weighting.is_some();
+        assert!(brings_weights || asked == Ask::Nothing, "{} needs no statistic", spec.name);
+        for ask in [Ask::Nothing, Ask::Distance, Ask::Released, Ask::Histogram] {
+            let statistic = ask.answer(&sites[1].counts, &q);
+            let own = statistic.ask() == asked;
+            let profile = Profile { client: 99, size: 10, statistic };
+            assert_eq!(state.clone().enrol(run, profile).is_ok(), own, "{} and {ask:?}", spec.name);
+        }
+        assert!(state.roster.iter().all(|profile| profile.statistic.ask() == asked), "{}", spec.name);
+        let histogram = |profile: &Profile| matches!(profile.statistic, Statistic::Histogram(_));
+        assert!(asked == Ask::Histogram || !state.roster.iter().any(histogram), "{}", spec.name);
+        let carries = run.strategy.local.needs().carries;
+        let jobs = plan(&federation.run, &federation.state);
+        for (_, upload) in federation.answers(&jobs) {
+            let sent: Vec<String> =
+                upload.unwrap().carried.arrays().map(|(name, _)| name.to_owned()).collect();
+            assert_eq!(sent, carries, "{}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn identical_clients_are_one_machine_wherever_a_method_agrees_and_trains_plainly() {
+    let departs = [Property::AgreesOnEqualClients, Property::TrainsPlainly];
+    let plain = |spec: &&&Spec| !spec.lacks.iter().any(|(property, _)| departs.contains(property));
+    let row = (vec![1.0, 2.0], vec![1.0, -1.0]);
+    let order = Local { round_decay: 0.9, epoch_decay: 0.8, ..local(3, 4, 0.1, 0.9) };
+    let mut central = vector(&[0.5, 0.25]);
+    let mut trainer = Exact::new(Quadratic { rows: vec![row.clone()] });
+    for round in 0..3 {
+        let order = order.in_round(round);
+        let pass = order.pass(Key::of(0), None);
+        central = Course::run(&central, &[0; 12], &order, &pass, None, None, &mut trainer).unwrap().params;
+    }
+    for spec in ALL.iter().filter(plain) {
+        let counts = vec![vec![6, 6]; 4];
+        let mut federation = quadratics(run(spec.name, order), vec![row.clone(); 4], &[0.5, 0.25], &counts);
+        (0..3).for_each(|_| drop(federation.round()));
+        assert_eq!(bits(federation.model()), bits(&central.values), "{}", spec.name);
+    }
+}
+
+#[test]
+fn every_strategy_has_the_general_properties_or_says_why_not() {
+    for spec in ALL {
+        for property in Property::ALL {
+            let lacks = spec.lacks.iter().any(|(lacking, _)| *lacking == property);
+            assert_eq!(holds(property, spec.name), !lacks, "{} and {property:?}", spec.name);
+        }
+    }
+}
+
+fn holds(property: Property, label: &str) -> bool {
+    match property {
+        Property::AgreesOnEqualClients => agrees_on_equal_clients(label),
+        Property::TrainsPlainly => trains_plainly(label),
+        Property::EqualWeightsForEqualClients => weighs_equal_clients_alike(label),
+        Property::StaysBetweenTheClients => stays_between(label),
+        Property::AveragesBuffers => averages_buffers(label),
+    }
+}
+
+/// Four clients with one row each, the same one: next model and every client's are the same bits.
+fn agrees_on_equal_clients(label: &str) -> bool {
+    let counts = [6, 6, 6, 6].map(|n| vec![n, n]);
+    let row = (vec![1.0, 2.0], vec![1.0, -1.0]);
+    let mut federation = quadratics(run(label, local(3, 4, 0.1, 0.9)), vec![row; 4], &[0.5, 0.25], &counts);
+    (0..3).all(|_| {
+        let jobs = plan(&federation.run, &federation.state);
+        let answers = federation.answers(&jobs);
+        let models: Vec<_> =
+            answers.iter().map(|(_, upload)| upload.clone().unwrap().params.values).collect();
+        federation.close(&jobs, answers);
+        models.iter().all(|model| bits(model) == bits(federation.model()))
+    })
+}
+
+/// Every client's model in the first two rounds is what plain SGD on cross-entropy makes of the same job.
+fn trains_plainly(label: &str) -> bool {
+    let mut federation = defaults(label);
+    (0..2).all(|_| {
+        let jobs = plan(&federation.run, &federation.state);
+        let answers = federation.answers(&jobs);
+        // Centralised local SGD at each site: FedAvg's client, which knows nothing but the model.
+        let mut plain = defaults("fedavg");
+        plain.state.params = federation.state.params.clone();
+        plain.state.round = federation.state.round;
+        let plain_jobs = plan(&plain.run, &plain.state);
+        let same = plain.answers(&plain_jobs).into_iter().zip(&answers).all(|((_, a), (_, b))| {
+            bits(&a.unwrap().params.values) == bits(&b.as_ref().unwrap().params.values)
+        });
+        federation.close(&jobs, answers);
+        same
+    })
+}
+
+/// Four clients of equal size and labels.
+fn weighs_equal_clients_alike(label: &str) -> bool {
+    let mut federation = skewed(run(label, local(1, 4, 0.1, 0.9)), &[[5, 1, 3]; 4]);
+    let record = federation.round();
+    record.clients.iter().all(|client| client.weight == Some(0.25))
+}
+
+/// The next model lies between the smallest and the largest of the clients', number by number, also where
+/// some made one step and others all of theirs.
+fn stays_between(label: &str) -> bool {
+    let mut federation = defaults(label);
+    let jobs = plan(&federation.run, &federation.state);
+    let base = federation.model().to_vec();
+    let model = |job: &Job| -> Vec<f32> { base.iter().map(|w| w + 1.0 + 0.01 * job.client as f32).collect() };
+    let steps = |job: &Job| 1 + u64::from(job.client % 2);
+    let answers = jobs.iter().map(|job| (job.client, Ok(upload(job, &model(job), steps(job))))).collect();
+    federation.close(&jobs, answers);
+    federation.model().iter().zip(&base).all(|(next, w)| (w + 1.0..=w + 1.0 + 0.04).contains(next))
+}
+
+/// Buffers are the mean of the clients' buffers with the weights of the round.
+fn averages_buffers(label: &str) -> bool {
+    let mut federation = defaults(label);
+    let jobs = plan(&federation.run, &federation.state);
+    let answers = federation.answers(&jobs);
+    let models: Vec<_> = answers.iter().map(|(_, upload)| upload.clone().unwrap().params.values).collect();
+    let record = federation.close(&jobs, answers);
+    (federation.state.params.layout.trainable()..federation.model().len()).all(|i| {
+        let weighted = models
+            .iter()
+            .zip(&record.clients)
+            .map(|(model, client)| client.weight.unwrap() * f64::from(model[i]));
+        weighted.sum::<f64>() as f32 == federation.model()[i]
+    })
+}

@@ -1,0 +1,280 @@
+//! A tiny federation in memory: plan, train at every site, close, through the public functions alone.
+
+use fedtvd_core::client;
+use fedtvd_core::exact::{Exact, Quadratic, Regression};
+use fedtvd_core::failure::ClientFailure;
+use fedtvd_core::job::Job;
+use fedtvd_core::layout::{Kind, Layout, Role, Tensor};
+use fedtvd_core::local::Local;
+use fedtvd_core::memory::{Array, Memory};
+use fedtvd_core::notation;
+use fedtvd_core::params::Params;
+use fedtvd_core::pass::{Pass, Sgd};
+use fedtvd_core::profile::{Client, ClientId, Profile};
+use fedtvd_core::recipe::Strategy;
+use fedtvd_core::record::RoundRecord;
+use fedtvd_core::round::{close, plan};
+use fedtvd_core::run::{Mode, Run, State};
+use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::statistic::{Reference, size};
+use fedtvd_core::step::Reach;
+use fedtvd_core::trainer::{Evaluation, PassReport, TrainFailure, Trainer};
+use fedtvd_core::updates::{InMemory, Report, Upload};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What clients answered, in the order of arrival.
+pub(crate) type Answers = Vec<(ClientId, Result<Upload, ClientFailure>)>;
+
+/// What one client has.
+#[derive(Clone, Debug)]
+pub(crate) struct Site {
+    pub(crate) id: ClientId,
+    pub(crate) rows: Vec<u32>,
+    pub(crate) counts: Vec<u64>,
+}
+
+/// A run, its state, its clients and what they remember after each of their rounds.
+pub(crate) struct Federation {
+    pub(crate) run: Run,
+    pub(crate) state: State,
+    pub(crate) sites: Vec<Site>,
+    pub(crate) memories: BTreeMap<(ClientId, u32), Memory>,
+    trainer: Box<dyn Trainer>,
+}
+
+/// A registered strategy or a composition.
+pub(crate) fn strategy(label: &str) -> Strategy {
+    notation::strategy(label, []).unwrap_or_else(|error| panic!("{label}: {error}"))
+}
+
+/// A run of all clients in every round.
+pub(crate) fn run(label: &str, local: Local) -> Run {
+    Run {
+        strategy: strategy(label),
+        seed: 7,
+        cohort_seed: 11,
+        fraction: 1.0,
+        local,
+        quorum: 1,
+        mode: Mode::Paper,
+        largest_size: 1_000_000_000,
+        fixed_roster: false,
+    }
+}
+
+/// SGD with whole epochs as steps where no client has more than `batch` samples.
+pub(crate) fn local(epochs: u32, batch: usize, lr: f64, momentum: f64) -> Local {
+    let sgd = Sgd { lr, momentum, nesterov: false, weight_decay: 0.0 };
+    Local { epochs, batch, sgd, round_decay: 1.0, epoch_decay: 1.0 }
+}
+
+impl Federation {
+    /// Enrols every site with what the strategy asks of it.
+    pub(crate) fn new(
+        run: Run,
+        start: Params,
+        reference: Reference,
+        sites: Vec<Site>,
+        trainer: Box<dyn Trainer>,
+    ) -> Self {
+        let mut state = State::new(&run, start, reference);
+        for site in &sites {
+            let profile = site.profile(&run.strategy, &state.reference);
+            state.enrol(&run, profile).expect("a site says the truth");
+        }
+        Self { run, state, sites, memories: BTreeMap::new(), trainer }
+    }
+
+    /// Trains every job at its site, which knows the strategy by its label alone.
+    pub(crate) fn answers(&mut self, jobs: &[Job]) -> Answers {
+        jobs.iter().map(|job| (job.client, self.answer(job))).collect()
+    }
+
+    fn answer(&mut self, job: &Job) -> Result<Upload, ClientFailure> {
+        let Site { id, rows, counts } =
+            self.sites.iter().find(|site| site.id == job.client).expect("jobs go to enrolled sites");
+        let client = Client { id: *id, rows, holdout: &[], counts };
+        let memory = job.accepted.and_then(|round| self.memories.get(&(*id, round)));
+        let strategy = strategy(&job.offer.strategy);
+        let (upload, memory) = client::train(&strategy, job, &client, memory, self.trainer.as_mut())?;
+        self.memories.insert((*id, job.offer.round), memory);
+        Ok(upload)
+    }
+
+    /// Closes a round with these answers.
+    pub(crate) fn close(&mut self, jobs: &[Job], answers: Answers) -> RoundRecord {
+        let (next, record) =
+            close(&self.run, &self.state, jobs, &InMemory::new(answers)).expect("memory can be read back");
+        self.state = next;
+        record
+    }
+
+    /// One whole round.
+    pub(crate) fn round(&mut self) -> RoundRecord {
+        let jobs = plan(&self.run, &self.state);
+        let answers = self.answers(&jobs);
+        self.close(&jobs, answers)
+    }
+
+    /// One round of these clients and no others.
+    pub(crate) fn round_of(&mut self, clients: &[ClientId]) -> RoundRecord {
+        let mut jobs = plan(&self.run, &self.state);
+        jobs.retain(|job| clients.contains(&job.client));
+        let answers = self.answers(&jobs);
+        self.close(&jobs, answers)
+    }
+
+    /// The global model.
+    pub(crate) fn model(&self) -> &[f32] {
+        &self.state.params.values
+    }
+
+    /// What a client remembers after its last accepted round.
+    pub(crate) fn memory(&self, client: ClientId) -> Option<&Memory> {
+        self.memories.get(&(client, *self.state.accepted.get(&client)?))
+    }
+}
+
+impl Site {
+    /// What it says of itself to a strategy.
+    pub(crate) fn profile(&self, strategy: &Strategy, reference: &Reference) -> Profile {
+        let statistic = strategy.weighting.asks().answer(&self.counts, reference);
+        Profile { client: self.id, size: size(&self.counts), statistic }
+    }
+}
+
+/// An upload of given numbers after so many steps of the job's optimiser; carried vectors do not change.
+pub(crate) fn upload(job: &Job, values: &[f32], steps: u64) -> Upload {
+    let mut reach = Reach::default();
+    let mu = strategy(&job.offer.strategy).local.needs().mu;
+    reach.advance(&job.offer.local.sgd, mu, true, steps);
+    let mut carried = Memory::default();
+    for (name, array) in job.offer.carried.arrays() {
+        let Array::F32(values) = array else { panic!("{name} is carried in f32") };
+        carried.put(name, vec![0.0f32; values.len()]);
+    }
+    Upload {
+        client: job.client,
+        params: Params { layout: Arc::clone(&job.offer.params.layout), values: values.to_vec() },
+        carried,
+        report: Report {
+            round: job.offer.round,
+            steps,
+            reach: reach.distance(),
+            losses: [1.0, 1.0],
+            remembers: true,
+        },
+    }
+}
+
+/// Clients that are quadratics: client k has its own row so many times.
+pub(crate) fn quadratics(
+    run: Run,
+    rows: Vec<(Vec<f64>, Vec<f64>)>,
+    start: &[f64],
+    counts: &[Vec<u64>],
+) -> Federation {
+    let site = |(k, counts): (usize, &Vec<u64>)| Site {
+        id: k as u32,
+        rows: vec![k as u32; size(counts) as usize],
+        counts: counts.clone(),
+    };
+    let sites = counts.iter().enumerate().map(site).collect();
+    let reference = Reference::uniform(counts[0].len());
+    let trainer = Box::new(Exact::new(Quadratic { rows }));
+    Federation::new(run, vector(start), reference, sites, trainer)
+}
+
+/// A model that is one vector.
+pub(crate) fn vector(values: &[f64]) -> Params {
+    let layout = Arc::new(Layout::vector(values.len()));
+    Params { layout, values: values.iter().map(|&x| x as f32).collect() }
+}
+
+/// The layout of a softmax regression of three classes over two values, with a batch norm's buffers.
+pub(crate) fn buffered_layout() -> Arc<Layout> {
+    let tensor = |name: &str, shape: &[usize], kind, role| Tensor {
+        name: name.to_owned(),
+        shape: shape.to_vec(),
+        layer: 0,
+        kind,
+        role,
+        start: 0,
+    };
+    Arc::new(Layout::from_tensors(vec![
+        tensor("fc.weight", &[3, 2], Kind::Linear, Role::Weight),
+        tensor("bn.running_mean", &[2], Kind::BatchNorm, Role::RunningMean),
+        tensor("bn.running_var", &[2], Kind::BatchNorm, Role::RunningVariance),
+    ]))
+}
+
+/// Softmax regression whose passes also leave running statistics of the rows that they saw.
+struct Buffered(Exact<Regression>, Arc<Samples>);
+
+impl Trainer for Buffered {
+    fn pass(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+    ) -> Result<PassReport, TrainFailure> {
+        let report = self.0.pass(params, rows, pass)?;
+        let trainable = params.layout.trainable();
+        let (means, variances) = params.values[trainable..].split_at_mut(2);
+        for &row in rows {
+            let mut x = [0.0; 2];
+            self.1.read(row, &mut x);
+            for c in 0..2 {
+                let gap = x[c] - means[c];
+                means[c] += 0.1 * gap;
+                variances[c] = 0.9 * variances[c] + 0.1 * gap * gap;
+            }
+        }
+        Ok(report)
+    }
+
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        logits: Option<&[f32]>,
+    ) -> Result<Evaluation, TrainFailure> {
+        self.0.evaluate(params, rows, logits)
+    }
+}
+
+/// Clients with these label counts who share a softmax regression of three classes, with buffers.
+pub(crate) fn skewed(run: Run, counts: &[[u64; 3]]) -> Federation {
+    let (mut labels, mut sites) = (Vec::new(), Vec::new());
+    for (k, counts) in counts.iter().enumerate() {
+        let first = labels.len() as u32;
+        let own = counts.iter().enumerate().flat_map(|(c, &n)| std::iter::repeat_n(c as u32, n as usize));
+        labels.extend(own);
+        sites.push(Site {
+            id: k as u32,
+            rows: (first..labels.len() as u32).collect(),
+            counts: counts.to_vec(),
+        });
+    }
+    // Each class around its own corner, no two rows alike.
+    let values = labels.iter().enumerate().flat_map(|(i, &label)| {
+        let (noise, other) = ((i * 37 % 101) as f32 / 101.0, (i * 53 % 97) as f32 / 97.0);
+        [label as f32 - 1.0 + noise, (label % 2) as f32 - other]
+    });
+    let values = Values::Floats(values.collect());
+    let train = labels.len();
+    let samples = Arc::new(Samples::new([1, 1, 2], 3, values, labels, train).expect("rows of two values"));
+    let layout = buffered_layout();
+    let values = vec![0.1, -0.2, 0.05, 0.3, -0.15, 0.2, 0.0, 0.0, 1.0, 1.0];
+    let trainer = Box::new(Buffered(Exact::new(Regression(Arc::clone(&samples))), samples));
+    Federation::new(run, Params { layout, values }, Reference::uniform(3), sites, trainer)
+}
+
+/// Sizes and labels as different as five clients can have them; the first is balanced.
+pub(crate) const SKEWED: [[u64; 3]; 5] = [[6, 6, 6], [1, 0, 9], [0, 20, 2], [4, 4, 1], [0, 0, 3]];
+
+/// What bytes a model has: no two values that print alike are taken for equal.
+pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
+    values.iter().map(|x| x.to_bits()).collect()
+}

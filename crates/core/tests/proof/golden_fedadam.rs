@@ -1,0 +1,53 @@
+//! Golden FedAdam: two server steps with v starting at tau², with and without bias correction.
+
+use crate::federation::strategy;
+use crate::vectors::{number, numbers, read, rows, same, same_f32};
+use fedtvd_core::memory::Memory;
+use serde_json::Value;
+
+fn golden() -> Value {
+    read(include_str!("../golden/fedopt.json"))
+}
+
+fn follows(label: &str, key: &str) {
+    let golden = golden();
+    let (p, changes) = (numbers(&golden["p"]), &golden["client_deltas_rounds"]);
+    let mut memory = Memory::default();
+    let mut w: Vec<f32> = numbers(&golden["x0"]).into_iter().map(|x| x as f32).collect();
+    for (t, step) in golden["results"][key].as_array().unwrap().iter().enumerate() {
+        let mut mean: Vec<f64> = w.iter().map(|&w| f64::from(w)).collect();
+        for (p, change) in p.iter().zip(rows(&changes[t])) {
+            mean.iter_mut().zip(change).for_each(|(mean, d)| *mean += p * d);
+        }
+        w = strategy(label).server.step(&w, &mean, &mut memory);
+        let what = format!("{key}, step {}", t + 1);
+        same(memory.f64("m").unwrap(), &step["m"], &what);
+        same(memory.f64("v").unwrap(), &step["v"], &what);
+        same_f32(&w, &step["x"], &what);
+    }
+}
+
+#[test]
+fn fedadam_steps_as_in_the_paper() {
+    follows("fedadam:lr=0.1:tau=0.001", "adam_v0=1e-06");
+}
+
+#[test]
+fn fedadam_with_bias_correction_steps_as_kingma_and_ba() {
+    follows("fedadam:lr=0.1:tau=0.001:bias_correction=true", "adam_v0=1e-06_biascorrected");
+}
+
+#[test]
+fn bias_correction_slows_the_early_rounds_by_the_golden_factors() {
+    let golden = golden();
+    let [mut plain, mut corrected] = [Memory::default(), Memory::default()];
+    for t in 1..=300 {
+        // From 0 towards 1 each time: the step itself is what comes out.
+        let step = |label: &str, memory: &mut Memory| strategy(label).server.step(&[0.0], &[1.0], memory)[0];
+        let factor = step("fedadam:bias_correction=true", &mut corrected) / step("fedadam", &mut plain);
+        let factors = &golden["bias_correction_factor_b1_0.9_b2_0.99"];
+        if let Some(want) = factors.get(t.to_string()) {
+            same_f32(&[factor], &Value::from(vec![number(want)]), &format!("step {t}"));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Hardened mode: no claim that can be enrolled makes a client count more than 1.6/K.
+
+use crate::federation::{SKEWED, local, run, skewed, vector};
+use fedtvd_core::hardened::shares;
+use fedtvd_core::memory::Memory;
+use fedtvd_core::profile::Profile;
+use fedtvd_core::run::{Mode, Run, State};
+use fedtvd_core::statistic::{Ask, Reference, Statistic, size};
+use fedtvd_core::strategy::ALL;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+const CLASSES: usize = 10;
+
+/// Every registered strategy, and each that weighs labels against size also by labels alone.
+fn labels() -> Vec<String> {
+    let mut labels = Vec::new();
+    for spec in ALL {
+        labels.push(spec.name.to_owned());
+        if spec.params.iter().any(|param| param.name == "lambda") {
+            labels.extend([format!("{}:lambda=1", spec.name), format!("{}:lambda=0", spec.name)]);
+        }
+    }
+    labels
+}
+
+/// The roster of clients that enrolment lets in.
+fn enrolled(run: &Run, q: &Reference, profiles: impl IntoIterator<Item = Profile>) -> Vec<Profile> {
+    let mut state = State::new(run, vector(&[0.0]), q.clone());
+    profiles.into_iter().for_each(|profile| drop(state.enrol(run, profile)));
+    state.roster
+}
+
+fn weights(run: &Run, roster: &[Profile], mode: Mode) -> Vec<f64> {
+    let profiles: Vec<&Profile> = roster.iter().collect();
+    shares(run.strategy.weighting.as_ref(), mode, &profiles, &mut Memory::default()).weight
+}
+
+/// What an honest client with these counts says.
+fn honest(client: u32, ask: Ask, counts: &[u64], q: &Reference) -> Profile {
+    Profile { client, size: size(counts), statistic: ask.answer(counts, q) }
+}
+
+fn label_counts() -> impl Strategy<Value = Vec<u64>> {
+    let count = prop_oneof![Just(0u64), 0..50u64, 0..100_000u64];
+    vec(count, CLASSES).prop_filter("a client has samples", |h| size(h) > 0)
+}
+
+/// A uniform reference, against which claims are checked sharply, or one against which only their range is.
+fn reference() -> impl Strategy<Value = Reference> {
+    let skewed: Vec<f64> = (1..=CLASSES).map(|c| c as f64 / 55.0).collect();
+    prop_oneof![Just(Reference::uniform(CLASSES)), Just(Reference::given(skewed).expect("it sums to 1"))]
+}
+
+proptest! {
+    #[test]
+    fn one_liar_of_ten_counts_at_most_sixteen_hundredths(
+        others in vec(label_counts(), 9),
+        pretended in label_counts(),
+        times in prop_oneof![Just(1u64), Just(1_000_000_000)],
+        claim in prop_oneof![Just(None), (0.0..0.99f64).prop_map(Some), Just(Some(0.0))],
+        place in 0..10u32,
+        q in reference(),
+    ) {
+        for label in labels() {
+            let run = Run { largest_size: u64::MAX, ..run(&label, local(1, 8, 0.1, 0.0)) };
+            let ask = run.strategy.weighting.asks();
+            let pretended: Vec<u64> = pretended.iter().map(|h| h * times).collect();
+            let mut liar = honest(place, ask, &pretended, &q);
+            if let (Statistic::Distance(d) | Statistic::Released(d), Some(claim)) =
+                (&mut liar.statistic, claim)
+            {
+                *d = claim;
+            }
+            let ids = (0..10).filter(|id| *id != place);
+            let truth = ids.zip(&others).map(|(id, counts)| honest(id, ask, counts, &q));
+            let roster = enrolled(&run, &q, truth.chain([liar]));
+            if roster.len() < 10 {
+                // The claim was refused.
+                continue;
+            }
+            let s = weights(&run, &roster, Mode::Hardened);
+            // Division by a sum of ten rounded weights.
+            prop_assert!(s.iter().all(|s| *s <= 0.16 + 1e-15), "{}: {:?}", label, s);
+            prop_assert!((s.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{}: {:?}", label, s);
+        }
+    }
+
+    #[test]
+    fn hardened_mode_caps_sizes_and_leaves_what_labels_earn(counts in vec(label_counts(), 2..12)) {
+        let q = Reference::uniform(CLASSES);
+        for label in labels() {
+            let run = run(&label, local(1, 8, 0.1, 0.0));
+            let ask = run.strategy.weighting.asks();
+            let profiles = counts.iter().enumerate().map(|(k, h)| honest(k as u32, ask, h, &q));
+            let roster = enrolled(&run, &q, profiles);
+            let refs: Vec<&Profile> = roster.iter().collect();
+            let quality = |mode| {
+                shares(run.strategy.weighting.as_ref(), mode, &refs, &mut Memory::default()).quality
+            };
+            prop_assert_eq!(quality(Mode::Hardened), quality(Mode::Paper), "{}", label);
+        }
+    }
+}
+
+/// Nine clients of a hundred samples of one class, and one that claims a balanced billion.
+fn boaster(label: &str) -> (Run, Vec<Profile>) {
+    let run = run(label, local(1, 8, 0.1, 0.0));
+    let (ask, q) = (run.strategy.weighting.asks(), Reference::uniform(CLASSES));
+    let one_class: Vec<u64> = (0..CLASSES).map(|c| if c == 0 { 100 } else { 0 }).collect();
+    let truth = (0..9).map(|id| honest(id, ask, &one_class, &q));
+    let lie = honest(9, ask, &[100_000_000; CLASSES], &q);
+    let roster = enrolled(&run, &q, truth.chain([lie]));
+    assert_eq!(roster.len(), 10);
+    (run, roster)
+}
+
+#[test]
+fn a_round_in_hardened_mode_counts_by_the_capped_weights() {
+    for label in labels() {
+        let mut order = run(&label, local(1, 8, 0.1, 0.0));
+        order.mode = Mode::Hardened;
+        // Sizes 18, 10, 22, 9 and 3: the median is 10, the cap 1.6/5.
+        let record = skewed(order, &SKEWED).round();
+        let s: Vec<f64> = record.clients.iter().map(|client| client.weight.unwrap()).collect();
+        assert!(s.iter().all(|s| *s <= 0.32 + 1e-15), "{label}: {s:?}");
+        assert_eq!(record.clients[2].size_share, Some(10.0 / 42.0), "{label}");
+        assert_eq!(record.clients[2].size, 22, "{label}: the record holds what the client said");
+    }
+}
+
+#[test]
+fn paper_exact_fedtvd_gives_a_liar_three_fifths_and_fedavg_gives_it_all() {
+    let (run, roster) = boaster("fedtvd");
+    let s = weights(&run, &roster, Mode::Paper);
+    // 1/2 e^0.9 / (e^0.9 + 9) + 1/2: the largest quality share of ten classes and all of the size.
+    assert!((s[9] - 0.607).abs() < 5e-4, "{s:?}");
+    let (run, roster) = boaster("fedavg");
+    let s = weights(&run, &roster, Mode::Paper);
+    assert!(s[9] > 0.999_999, "{s:?}");
+}
+
+#[test]
+fn hardened_the_same_liar_stays_at_its_cap_or_below_under_every_strategy() {
+    for label in labels() {
+        let (run, roster) = boaster(&label);
+        let s = weights(&run, &roster, Mode::Hardened);
+        assert!(s[9] <= 0.16 + 1e-15, "{label}: {s:?}");
+    }
+}

@@ -1,0 +1,183 @@
+//! Equalities between methods and between ways to run them, to the bit.
+
+use crate::federation::{Federation, SKEWED, Site, bits, local, run, skewed, vector};
+use fedtvd_core::exact::{Exact, Problem, Quadratic};
+use fedtvd_core::local::Local;
+use fedtvd_core::pass::{Pass, Pull, Sgd};
+use fedtvd_core::spec::{Settings, Spec};
+use fedtvd_core::statistic::Reference;
+use fedtvd_core::step::step;
+use fedtvd_core::strategy::ALL;
+use fedtvd_core::stream::Key;
+use fedtvd_core::trainer::Trainer;
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+/// Local training with everything on: momentum, Nesterov, weight decay and both schedules.
+fn rich() -> Local {
+    let sgd = Sgd { lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 0.01 };
+    Local { epochs: 3, batch: 4, sgd, round_decay: 0.95, epoch_decay: 0.9 }
+}
+
+fn after_four_rounds(mut federation: Federation) -> Vec<u32> {
+    let start = bits(federation.model());
+    for _ in 0..4 {
+        federation.round();
+    }
+    assert_ne!(bits(federation.model()), start);
+    bits(federation.model())
+}
+
+/// Whether two strategies make the same bits of the same clients.
+fn equal(first: &str, second: &str, counts: &[[u64; 3]]) -> bool {
+    [local(2, 4, 0.1, 0.0), local(2, 4, 0.1, 0.9), rich()].iter().all(|order| {
+        let models = [first, second].map(|label| after_four_rounds(skewed(run(label, *order), counts)));
+        models[0] == models[1]
+    })
+}
+
+#[test]
+fn fedprox_without_its_term_is_fedavg() {
+    assert!(equal("fedprox:mu=0", "fedavg", &SKEWED));
+    assert!(!equal("fedprox", "fedavg", &SKEWED));
+}
+
+#[test]
+fn losses_that_know_their_labels_are_plain_where_labels_are_balanced() {
+    let balanced = [[4, 4, 4], [9, 9, 9], [1, 1, 1]];
+    let knows = |spec: &&&Spec| (spec.build)(&Settings::defaults(spec)).loss.is_some();
+    for spec in ALL.iter().filter(knows) {
+        assert!(equal(spec.name, "fedavg", &balanced), "{}", spec.name);
+        assert!(!equal(spec.name, "fedavg", &SKEWED), "{}", spec.name);
+    }
+    assert!(equal("balanced:tau=0", "fedavg", &SKEWED));
+}
+
+/// A problem that accepts no offsets.
+struct Plain;
+
+impl Problem for Plain {
+    fn rows(&self) -> usize {
+        9
+    }
+
+    fn gradient(&self, _: &[f32], _: u32, logits: Option<&[f32]>, _: &mut [f64]) -> f64 {
+        assert_eq!(logits, None, "softmax cannot see equal offsets, so that nobody need add them");
+        0.0
+    }
+
+    fn judge(&self, _: &[f32], _: u32, _: Option<&[f32]>) -> (f64, [usize; 3]) {
+        (0.0, [0, 0, 1])
+    }
+}
+
+#[test]
+fn equal_offsets_reach_no_trainer() {
+    for spec in ALL {
+        let site = Site { id: 0, rows: (0..9).collect(), counts: vec![3; 3] };
+        let (start, q, trainer) = (vector(&[0.0]), Reference::uniform(3), Box::new(Exact::new(Plain)));
+        let order = run(spec.name, local(1, 4, 0.1, 0.0));
+        let record = Federation::new(order, start, q, vec![site], trainer).round();
+        assert_eq!(record.clients[0].failure, None, "{}", spec.name);
+    }
+}
+
+#[test]
+fn quality_weights_without_weight_on_quality_are_fedavg() {
+    let weighs = |spec: &&&Spec| spec.params.iter().any(|param| param.name == "lambda");
+    for spec in ALL.iter().filter(weighs) {
+        assert!(equal(&format!("{}:lambda=0", spec.name), "fedavg", &SKEWED), "{}", spec.name);
+        assert!(!equal(spec.name, "fedavg", &SKEWED), "{}", spec.name);
+    }
+}
+
+#[test]
+fn a_server_rate_of_one_is_fedavg() {
+    assert!(equal("fedavg:server_lr=1", "fedavg", &SKEWED));
+    assert!(!equal("fedavg:server_lr=0.999", "fedavg", &SKEWED));
+}
+
+#[test]
+fn the_first_round_of_scaffold_is_uniform_averaging_and_the_second_is_not() {
+    let mut pair = ["scaffold", "uniform"].map(|label| skewed(run(label, rich()), &SKEWED));
+    for same in [true, false] {
+        pair.iter_mut().for_each(|federation| drop(federation.round()));
+        assert_eq!(bits(pair[0].model()) == bits(pair[1].model()), same);
+    }
+}
+
+#[test]
+fn four_passes_of_one_epoch_equal_one_pass_of_four() {
+    let rows: Vec<_> = (0..7).map(|i| (vec![1.0 + f64::from(i), 2.0], vec![f64::from(i), -1.0])).collect();
+    let numbers: Vec<u32> = (0..7).collect();
+    let start = vector(&[0.5, 0.25]);
+    let whole = Pass { epochs: 4, batch: 2, ..rich().pass(Key::of(5), None) };
+    let mut once = start.clone();
+    Exact::new(Quadratic { rows: rows.clone() }).pass(&mut once, &numbers, &whole).unwrap();
+    let mut parts = start;
+    let mut trainer = Exact::new(Quadratic { rows });
+    for first_epoch in 0..4 {
+        let part = Pass { epochs: 1, first_epoch, keep_velocity: first_epoch > 0, ..whole };
+        trainer.pass(&mut parts, &numbers, &part).unwrap();
+    }
+    assert_eq!(bits(&once.values), bits(&parts.values));
+}
+
+/// One parameter of `torch.optim.SGD`, written after its documentation, in f64.
+#[derive(Default)]
+struct Torch {
+    buffer: Option<f64>,
+}
+
+impl Torch {
+    fn step(&mut self, sgd: &Sgd, w: f64, mut g: f64) -> f64 {
+        if sgd.weight_decay != 0.0 {
+            g += sgd.weight_decay * w;
+        }
+        if sgd.momentum != 0.0 {
+            let buffer = self.buffer.map_or(g, |buffer| sgd.momentum * buffer + g);
+            self.buffer = Some(buffer);
+            g = if sgd.nesterov { g + sgd.momentum * buffer } else { buffer };
+        }
+        w - sgd.lr * g
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_step_is_that_of_torch_with_pull_and_push_in_the_gradient(
+        start in vec(-2.0..2.0f32, 5),
+        gradients in vec(vec(-1.0..1.0f32, 5), 1..6),
+        anchor in vec(-2.0..2.0f32, 5),
+        push in vec(-1.0..1.0f32, 5),
+        lr in 0.001..0.5f64,
+        momentum in prop_oneof![Just(0.0), 0.1..0.99f64],
+        nesterov: bool,
+        weight_decay in prop_oneof![Just(0.0), 0.001..0.1f64],
+        mu in prop_oneof![Just(None), (0.0..1.0f64).prop_map(Some)],
+        pushed: bool,
+    ) {
+        let sgd = Sgd { lr, momentum, nesterov, weight_decay };
+        let pass = Pass {
+            sgd,
+            pull: mu.map(|mu| Pull { mu, anchor: &anchor }),
+            push: pushed.then_some(&push[..]),
+            ..rich().pass(Key::of(0), None)
+        };
+        let (mut w, mut v) = (start.clone(), vec![0.0; 5]);
+        for gradient in &gradients {
+            step(&pass, &mut w, &mut v, gradient);
+        }
+        for i in 0..5 {
+            let (mut torch, mut expected) = (Torch::default(), f64::from(start[i]));
+            for gradient in &gradients {
+                let pull = mu.map_or(0.0, |mu| mu * (expected - f64::from(anchor[i])));
+                let push = if pushed { f64::from(push[i]) } else { 0.0 };
+                expected = torch.step(&sgd, expected, f64::from(gradient[i]) + pull + push);
+            }
+            // Five steps of a few f32 roundings of numbers up to 2, carried on by momentum.
+            let slack = 4e-6 * expected.abs().max(1.0);
+            prop_assert!((f64::from(w[i]) - expected).abs() < slack, "{} is not {}", w[i], expected);
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! A rejected update is as if its client had not answered, whatever the strategy; too few leave all as it was.
+
+use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
+use fedtvd_core::failure::ClientFailure as Failure;
+use fedtvd_core::job::Job;
+use fedtvd_core::memory::Memory;
+use fedtvd_core::round::plan;
+use fedtvd_core::strategy::ALL;
+use fedtvd_core::updates::Upload;
+
+/// A lie, and what it must be rejected as.
+type Lie = (&'static str, fn(&mut Upload), fn(&Failure) -> bool);
+
+const LIES: [Lie; 17] = [
+    ("a number that is none", |u| u.params.values[3] = f32::NAN, not_finite),
+    ("an infinite number", |u| u.params.values[0] = f32::NEG_INFINITY, not_finite),
+    ("an infinite buffer", |u| u.params.values[7] = f32::INFINITY, not_finite),
+    ("a short model", |u| u.params.values.truncate(9), wrong_shape),
+    ("a long model", |u| u.params.values.push(0.0), wrong_shape),
+    ("no model", |u| u.params.values.clear(), wrong_shape),
+    (
+        "a negative variance",
+        |u| u.params.values[9] = -1e-6,
+        |f| matches!(f, Failure::NegativeVariance { .. }),
+    ),
+    ("one step too many", |u| u.report.steps = 13, steps),
+    ("no step", |u| u.report.steps = 0, steps),
+    ("a tiny reach", |u| u.report.reach *= 1e-6, reach),
+    ("a huge reach", |u| u.report.reach *= 1e6, reach),
+    ("a negative reach", |u| u.report.reach *= -1.0, reach),
+    ("a reach that is none", |u| u.report.reach = f64::NAN, reach),
+    ("an old round", |u| u.report.round -= 1, wrong_round),
+    ("a round to come", |u| u.report.round += 1, wrong_round),
+    ("an infinite loss", |u| u.report.losses[1] = f64::INFINITY, not_finite),
+    ("a loss that is none", |u| u.report.losses[0] = f64::NAN, not_finite),
+];
+
+fn not_finite(failure: &Failure) -> bool {
+    matches!(failure, Failure::NotFinite { .. })
+}
+
+fn wrong_shape(failure: &Failure) -> bool {
+    matches!(failure, Failure::WrongShape { .. })
+}
+
+fn steps(failure: &Failure) -> bool {
+    // 22 samples in batches of 4 are 6 steps; two epochs of them 12.
+    matches!(failure, Failure::Steps { most: 12, .. })
+}
+
+fn reach(failure: &Failure) -> bool {
+    matches!(failure, Failure::Reach { .. })
+}
+
+fn wrong_round(failure: &Failure) -> bool {
+    matches!(failure, Failure::WrongRound { expected: 1, .. })
+}
+
+/// The third client lies: the largest, so that it would count.
+const LIAR: u32 = 2;
+
+/// A federation after an honest round, and the jobs and honest answers of the next.
+fn second_round(label: &str) -> (Federation, Vec<Job>, Answers) {
+    let mut federation = skewed(run(label, local(2, 4, 0.1, 0.9)), &SKEWED);
+    federation.round();
+    let jobs = plan(&federation.run, &federation.state);
+    let answers = federation.answers(&jobs);
+    (federation, jobs, answers)
+}
+
+/// The bytes of the state after the round, and why the liar did not count.
+fn closed(federation: &Federation, jobs: &[Job], answers: Answers) -> (Vec<u8>, Option<Failure>) {
+    let updates = fedtvd_core::updates::InMemory::new(answers);
+    let (next, record) =
+        fedtvd_core::round::close(&federation.run, &federation.state, jobs, &updates).unwrap();
+    let liar = record.clients.into_iter().find(|client| client.client == LIAR).unwrap();
+    assert_eq!(liar.weight.is_none(), liar.failure.is_some());
+    (next.to_bytes(), liar.failure)
+}
+
+fn lied(answers: &Answers, lie: impl Fn(&mut Upload)) -> Answers {
+    let mut answers = answers.clone();
+    for (client, answer) in &mut answers {
+        if *client == LIAR {
+            lie(answer.as_mut().unwrap());
+        }
+    }
+    answers
+}
+
+#[test]
+fn a_rejected_update_leaves_the_bytes_of_a_round_without_it() {
+    for spec in ALL {
+        let (federation, jobs, answers) = second_round(spec.name);
+        let honest = closed(&federation, &jobs, answers.clone());
+        assert_eq!(honest.1, None);
+        let absent: Answers = answers.iter().filter(|(client, _)| *client != LIAR).cloned().collect();
+        let (without, failure) = closed(&federation, &jobs, absent);
+        assert_eq!(failure, Some(Failure::Absent));
+        assert_ne!(honest.0, without, "{}: the client counts when it is honest", spec.name);
+        for (what, lie, expected) in LIES {
+            let (bytes, failure) = closed(&federation, &jobs, lied(&answers, lie));
+            let failure = failure.unwrap_or_else(|| panic!("{}: {what} was accepted", spec.name));
+            assert!(expected(&failure), "{}: {what} is {failure}", spec.name);
+            assert_eq!(bytes, without, "{}: {what} touched the aggregate", spec.name);
+        }
+        for name in federation.run.strategy.local.needs().carries {
+            let put = |values: Vec<f32>| lied(&answers, move |u| u.carried.put(name, values.clone()));
+            for wrong in [put(vec![f32::NAN; 6]), put(vec![0.0; 5]), lied(&answers, forget)] {
+                let (bytes, failure) = closed(&federation, &jobs, wrong);
+                let failure = failure.unwrap();
+                assert!(not_finite(&failure) || wrong_shape(&failure), "{}: {failure}", spec.name);
+                assert_eq!(bytes, without, "{}: a carried vector touched the aggregate", spec.name);
+            }
+        }
+    }
+}
+
+fn forget(upload: &mut Upload) {
+    upload.carried = Memory::default();
+}
+
+#[test]
+fn a_client_that_failed_is_recorded_with_its_reason() {
+    for spec in ALL {
+        let (federation, jobs, mut answers) = second_round(spec.name);
+        let reason = Failure::Training("the loss became NaN in epoch 1".into());
+        answers[LIAR as usize].1 = Err(reason.clone());
+        let (bytes, failure) = closed(&federation, &jobs, answers.clone());
+        assert_eq!(failure, Some(reason));
+        answers.retain(|(client, _)| *client != LIAR);
+        assert_eq!(bytes, closed(&federation, &jobs, answers).0, "{}", spec.name);
+    }
+}
+
+#[test]
+fn answers_of_clients_that_were_not_asked_do_not_count() {
+    for spec in ALL {
+        let (federation, mut jobs, answers) = second_round(spec.name);
+        let absent: Answers = answers.iter().filter(|(client, _)| *client != 4).cloned().collect();
+        jobs.retain(|job| job.client != 4);
+        let without = closed(&federation, &jobs, absent);
+        assert_eq!(closed(&federation, &jobs, answers), without, "{}", spec.name);
+    }
+}
+
+#[test]
+fn below_its_quorum_a_round_changes_nothing_and_says_so() {
+    for spec in ALL {
+        let (mut federation, jobs, answers) = second_round(spec.name);
+        federation.run.quorum = 5;
+        let mut expected = federation.state.clone();
+        expected.round += 1;
+        let record = federation.close(&jobs, lied(&answers, LIES[0].1));
+        assert_eq!(federation.state.to_bytes(), expected.to_bytes(), "{}", spec.name);
+        assert_eq!(record.unchanged.as_deref(), Some("4 of 5 needed updates were accepted"));
+        assert!(record.clients.iter().all(|client| client.weight.is_none()) && record.clients.len() == 5);
+        assert_eq!(record.effective_clients, None);
+    }
+}
+
+#[test]
+fn a_round_of_no_update_changes_nothing_even_without_a_quorum() {
+    for spec in ALL {
+        let (mut federation, jobs, _) = second_round(spec.name);
+        federation.run.quorum = 0;
+        let mut expected = federation.state.clone();
+        expected.round += 1;
+        let record = federation.close(&jobs, vec![]);
+        assert_eq!(federation.state.to_bytes(), expected.to_bytes(), "{}", spec.name);
+        assert_eq!(record.unchanged.as_deref(), Some("0 of 1 needed updates were accepted"));
+    }
+}
+
+#[test]
+fn a_proximal_term_bounds_the_reach_that_is_believed() {
+    // lr mu = 1.5: one step reaches lr, the second goes half of the way back.
+    let mut federation = skewed(run("fedprox:mu=15+fednova", local(2, 32, 0.1, 0.0)), &SKEWED);
+    let jobs = plan(&federation.run, &federation.state);
+    let answers = federation.answers(&jobs);
+    assert_eq!(closed(&federation, &jobs, answers.clone()).1, None);
+    // What two steps without the term would have reached.
+    let (_, failure) = closed(&federation, &jobs, lied(&answers, |upload| upload.report.reach = 0.2));
+    assert!(failure.is_some_and(|failure| reach(&failure)));
+}
+
+#[test]
+fn a_proximal_term_so_strong_that_steps_go_back_and_forth_never_divides_by_nothing() {
+    // lr mu = 2: every second step returns to the start, where the reach is 0.
+    let label = "fedprox:mu=20+fednova";
+    let mut federation = skewed(run(label, local(2, 32, 0.1, 0.0)), &SKEWED);
+    let before = federation.model().to_vec();
+    let record = federation.round();
+    assert!(record.clients.iter().all(|client| matches!(client.failure, Some(Failure::Reach { .. }))));
+    assert_eq!(federation.model(), before);
+}

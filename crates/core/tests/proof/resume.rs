@@ -1,0 +1,119 @@
+//! The same bits before and after a resume, wherever a run is stopped.
+
+use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
+use fedtvd_core::job::Job;
+use fedtvd_core::memory::Memory;
+use fedtvd_core::record::RoundRecord;
+use fedtvd_core::round::plan;
+use fedtvd_core::run::State;
+use fedtvd_core::strategy::ALL;
+use fedtvd_core::updates::Upload;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Three of five clients in a round.
+fn partial(label: &str) -> Federation {
+    let mut order = run(label, local(2, 4, 0.1, 0.9));
+    order.fraction = 0.6;
+    order.local.round_decay = 0.9;
+    skewed(order, &SKEWED)
+}
+
+/// The same federation in a new process: everything that changes comes out of bytes.
+fn reloaded(old: &Federation, label: &str) -> Federation {
+    let mut new = partial(label);
+    let layout = Arc::clone(&old.state.params.layout);
+    new.state = State::from_bytes(&old.state.to_bytes(), &layout).unwrap();
+    let memory = |(at, memory): (_, &Memory)| (at, Memory::from_bytes(&memory.to_bytes()).unwrap());
+    new.memories = old.memories.iter().map(|(at, kept)| memory((*at, kept))).collect::<BTreeMap<_, _>>();
+    new
+}
+
+/// A round whose jobs and updates travel as bytes.
+fn remote_round(federation: &mut Federation) -> RoundRecord {
+    let layout = Arc::clone(&federation.state.params.layout);
+    let jobs = plan(&federation.run, &federation.state);
+    let sent: Vec<Job> = jobs.iter().map(|job| Job::from_bytes(&job.to_bytes(), &layout).unwrap()).collect();
+    let answers: Answers = federation
+        .answers(&sent)
+        .into_iter()
+        .map(|(client, upload)| {
+            (client, upload.map(|upload| Upload::from_bytes(&upload.to_bytes(), &layout).unwrap()))
+        })
+        .collect();
+    federation.close(&jobs, answers)
+}
+
+#[test]
+fn half_of_the_rounds_from_a_reloaded_state_give_the_same_bits() {
+    for label in ALL.iter().map(|spec| spec.name).chain(["scaffold+fedtvd+balanced+fedadam"]) {
+        let (mut straight, mut stopped) = (partial(label), partial(label));
+        for round in 0..8 {
+            if round % 2 == 1 {
+                stopped = reloaded(&stopped, label);
+            }
+            assert_eq!(stopped.round(), straight.round(), "{label}, round {round}");
+            assert_eq!(stopped.state.to_bytes(), straight.state.to_bytes(), "{label}, round {round}");
+        }
+    }
+}
+
+#[test]
+fn jobs_and_updates_that_travel_as_bytes_give_the_same_bits() {
+    for spec in ALL {
+        let (mut near, mut far) = (partial(spec.name), partial(spec.name));
+        for _ in 0..4 {
+            assert_eq!(remote_round(&mut far), near.round(), "{}", spec.name);
+            assert_eq!(far.state.to_bytes(), near.state.to_bytes(), "{}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn a_crash_between_plan_and_close_loses_nothing() {
+    for spec in ALL {
+        let (mut straight, mut crashed) = (partial(spec.name), partial(spec.name));
+        for _ in 0..3 {
+            // The jobs were done, the answers lost; what clients remember of them must not count.
+            let jobs = plan(&crashed.run, &crashed.state);
+            drop(crashed.answers(&jobs));
+            assert_eq!(crashed.round(), straight.round(), "{}", spec.name);
+            assert_eq!(crashed.state.to_bytes(), straight.state.to_bytes(), "{}", spec.name);
+        }
+    }
+}
+
+#[test]
+fn a_memory_advances_only_with_an_accepted_update() {
+    for spec in ALL {
+        let mut federation = partial(spec.name);
+        federation.run.fraction = 1.0;
+        federation.round();
+        let remembers = federation.run.strategy.local.needs().remembers;
+        assert_eq!(federation.state.accepted.len(), if remembers { 5 } else { 0 }, "{}", spec.name);
+        let jobs = plan(&federation.run, &federation.state);
+        let mut answers = federation.answers(&jobs);
+        answers[1].1.as_mut().unwrap().params.values[0] = f32::NAN;
+        federation.close(&jobs, answers);
+        let next = plan(&federation.run, &federation.state);
+        let named: Vec<Option<u32>> = next.iter().map(|job| job.accepted).collect();
+        let expected = [Some(1), Some(0), Some(1), Some(1), Some(1)];
+        assert_eq!(named, if remembers { expected } else { [None; 5] }, "{}", spec.name);
+    }
+}
+
+#[test]
+fn a_client_that_lost_its_memory_starts_from_none_and_the_record_says_so() {
+    for spec in ALL {
+        let mut federation = partial(spec.name);
+        federation.run.fraction = 1.0;
+        federation.round();
+        federation.memories.retain(|(client, _), _| *client != 3);
+        let record = federation.round();
+        let remembers = federation.run.strategy.local.needs().remembers;
+        for client in record.clients {
+            assert_eq!(client.forgot, remembers && client.client == 3, "{}", spec.name);
+            assert_eq!(client.failure, None, "{}", spec.name);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Mean of each window:
+//!
+//! ```text
+//! y[i, j] = Σ_{u,v} x[i s + u, j s + v] / size²
+//! dx[i s + u, j s + v] += dy[i, j] / size²
+//! ```
+
+use super::{Buffers, Layer, Mode, disjoint};
+use crate::kernels::isa::Work;
+use crate::kernels::vector::Vector;
+use crate::map::{Port, Write};
+
+/// An average pooling bound to its buffers; see the module.
+pub(crate) struct AveragePool {
+    pub(crate) input: Port,
+    pub(crate) output: Port,
+    pub(crate) size: usize,
+    pub(crate) stride: usize,
+}
+
+impl Layer for AveragePool {
+    fn forward(&mut self, buffers: &mut Buffers, _: &[f32], _: &mut Mode<'_>) {
+        let (isa, groups) = (buffers.isa, buffers.groups());
+        let [x, y] = disjoint(&mut buffers.values, [self.input.value, self.output.value]);
+        isa.run(Forward { pool: self, x, y, groups });
+    }
+
+    fn backward(&mut self, buffers: &mut Buffers, _: &[f32], _: &mut [f32]) {
+        let (isa, groups) = (buffers.isa, buffers.groups());
+        let [dx, dy] = disjoint(&mut buffers.gradients, [self.input.gradient, self.output.gradient]);
+        match self.input.write {
+            Write::Skip => return,
+            Write::Set => dx[..groups * self.input.map.group()].fill(0.0),
+            Write::Add => {}
+        }
+        isa.run(Backward { pool: self, dx, dy, groups });
+    }
+}
+
+impl AveragePool {
+    fn share(&self) -> f32 {
+        1.0 / (self.size * self.size) as f32
+    }
+
+    /// Where the window of an output starts.
+    #[inline(always)]
+    fn window(&self, group: usize, channel: usize, i: usize, j: usize) -> usize {
+        self.input.map.at(group, channel, (i * self.stride) as isize, (j * self.stride) as isize)
+    }
+}
+
+struct Forward<'a> {
+    pool: &'a AveragePool,
+    x: &'a [f32],
+    y: &'a mut [f32],
+    groups: usize,
+}
+
+impl Work for Forward<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let (pool, map, out) = (self.pool, self.pool.input.map, self.pool.output.map);
+        let (one, share) = (V::splat(1.0), V::splat(pool.share()));
+        for (group, channel, i) in out.lines(self.groups) {
+            let to = &mut self.y[out.line(group, channel, i)];
+            for (j, y) in to.chunks_exact_mut(V::LANES).enumerate() {
+                let first = pool.window(group, channel, i, j);
+                let mut sum = V::splat(0.0);
+                for u in 0..pool.size {
+                    let from = &self.x[first + u * map.row()..][..pool.size * V::LANES];
+                    for x in from.chunks_exact(V::LANES) {
+                        sum = sum.plus_product(V::of(x), one);
+                    }
+                }
+                V::splat(0.0).plus_product(sum, share).put(y);
+            }
+        }
+    }
+}
+
+struct Backward<'a> {
+    pool: &'a AveragePool,
+    dx: &'a mut [f32],
+    dy: &'a [f32],
+    groups: usize,
+}
+
+impl Work for Backward<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let (pool, map, out) = (self.pool, self.pool.input.map, self.pool.output.map);
+        let share = V::splat(pool.share());
+        for (group, channel, i) in out.lines(self.groups) {
+            let from = &self.dy[out.line(group, channel, i)];
+            for (j, dy) in from.chunks_exact(V::LANES).enumerate() {
+                let (first, dy) = (pool.window(group, channel, i, j), V::of(dy));
+                for u in 0..pool.size {
+                    let to = &mut self.dx[first + u * map.row()..][..pool.size * V::LANES];
+                    for dx in to.chunks_exact_mut(V::LANES) {
+                        V::of(dx).plus_product(dy, share).put(dx);
+                    }
+                }
+            }
+        }
+    }
+}

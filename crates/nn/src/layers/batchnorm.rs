@@ -1,0 +1,296 @@
+//! Batch normalisation per channel, as PyTorch's (eps 1e-5, momentum 0.1):
+//!
+//! ```text
+//! training:    m, v = mean and biased variance over the batch's samples and pixels;   k = their number
+//!              running mean     = 0.9 running mean     + 0.1 m
+//!              running variance = 0.9 running variance + 0.1 v k / (k - 1)
+//! evaluation:  m, v = running mean and variance
+//! h = (x - m) / sqrt(v + eps);   y = scale h + shift,  then perhaps + a shortcut, then perhaps a ReLU
+//!
+//! dscale = Σ dy h;   dshift = Σ dy;   dx = scale / sqrt(v + eps) * (dy - Σ dy / k - h Σ dy h / k)
+//! ```
+//!
+//! With a single value per channel (k = 1) the running variance keeps its value, as it has no unbiased one.
+
+use super::{Buffers, Layer, Mode};
+use crate::kernels::isa::Work;
+use crate::kernels::vector::Vector;
+use crate::map::{Map, Port, Write};
+use std::ops::Range;
+
+const EPSILON: f64 = 1e-5;
+const MOMENTUM: f64 = 0.1;
+
+/// Where a batch norm's tensors lie in the flat parameters.
+pub(crate) struct Tensors {
+    pub(crate) scale: Range<usize>,
+    pub(crate) shift: Range<usize>,
+    pub(crate) mean: Range<usize>,
+    pub(crate) variance: Range<usize>,
+}
+
+/// A batch norm bound to its buffers; see the module.
+pub(crate) struct BatchNorm {
+    pub(crate) input: Port,
+    pub(crate) output: Port,
+    /// What is added after it.
+    pub(crate) added: Option<Port>,
+    pub(crate) relu: bool,
+    pub(crate) tensors: Tensors,
+    /// The last training batch's mean and biased variance per channel, and values per channel.
+    pub(crate) batch: Vec<(f64, f64)>,
+    pub(crate) count: usize,
+}
+
+impl Layer for BatchNorm {
+    fn forward(&mut self, buffers: &mut Buffers, params: &[f32], mode: &mut Mode<'_>) {
+        let (isa, groups, samples) = (buffers.isa, buffers.groups(), buffers.samples);
+        let map = self.input.map;
+        if matches!(mode, Mode::Training(_)) {
+            self.count = samples * map.shape[1] * map.shape[2];
+            let x = &buffers.values[self.input.value];
+            isa.run(Moments { x, map, samples, moments: &mut self.batch });
+        } else {
+            let running =
+                params[self.tensors.mean.clone()].iter().zip(&params[self.tensors.variance.clone()]);
+            for (batch, (&mean, &variance)) in self.batch.iter_mut().zip(running) {
+                *batch = (f64::from(mean), f64::from(variance));
+            }
+        }
+        let mut y = std::mem::take(&mut buffers.values[self.output.value]);
+        isa.run(Forward {
+            norm: self,
+            x: &buffers.values[self.input.value],
+            added: self.added.map(|port| &*buffers.values[port.value]),
+            y: &mut y,
+            params,
+            groups,
+        });
+        buffers.values[self.output.value] = y;
+    }
+
+    fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]) {
+        let (isa, samples) = (buffers.isa, buffers.samples);
+        let mut dy = std::mem::take(&mut buffers.gradients[self.output.gradient]);
+        // A skipped gradient has no buffer of its own to lend; the empty slice is never touched.
+        let mut taken = |port: Option<Port>| match port {
+            Some(port) if port.write != Write::Skip => std::mem::take(&mut buffers.gradients[port.gradient]),
+            _ => Vec::new(),
+        };
+        let (mut dx, mut dadded) = (taken(Some(self.input)), taken(self.added));
+        isa.run(Backward {
+            norm: self,
+            x: &buffers.values[self.input.value],
+            y: &buffers.values[self.output.value],
+            dy: &mut dy,
+            dx: &mut dx,
+            dadded: &mut dadded,
+            params,
+            gradient,
+            samples,
+        });
+        buffers.gradients[self.output.gradient] = dy;
+        for (port, buffer) in [(Some(self.input), dx), (self.added, dadded)] {
+            if let Some(port) = port.filter(|port| port.write != Write::Skip) {
+                buffers.gradients[port.gradient] = buffer;
+            }
+        }
+    }
+
+    fn remember(&self, params: &mut [f32]) {
+        let unbiased = self.count as f64 / (self.count as f64 - 1.0);
+        for (channel, &(mean, variance)) in self.batch.iter().enumerate() {
+            let running = &mut params[self.tensors.mean.start + channel];
+            *running = ((1.0 - MOMENTUM) * f64::from(*running) + MOMENTUM * mean) as f32;
+            if self.count > 1 {
+                let running = &mut params[self.tensors.variance.start + channel];
+                *running = ((1.0 - MOMENTUM) * f64::from(*running) + MOMENTUM * variance * unbiased) as f32;
+            }
+        }
+    }
+}
+
+/// Mean and biased variance per channel, in one pass: sums of x - o and (x - o)², o being a first value,
+/// which is near enough to the mean for the difference of squares to be exact enough.
+struct Moments<'a> {
+    x: &'a [f32],
+    map: Map,
+    samples: usize,
+    moments: &'a mut [(f64, f64)],
+}
+
+impl Work for Moments<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let map = self.map;
+        let one = V::splat(1.0);
+        for (channel, moments) in self.moments.iter_mut().enumerate() {
+            let origin = self.x[map.line(0, channel, 0).start];
+            let (mut sum, mut square) = (0.0, 0.0);
+            for group in 0..self.samples.div_ceil(V::LANES) {
+                let lanes = V::LANES.min(self.samples - group * V::LANES);
+                let (mut sums, mut squares) = ([0f64; 16], [0f64; 16]);
+                for line in 0..map.shape[1] {
+                    let (mut s, mut q) = (V::splat(0.0), V::splat(0.0));
+                    for x in self.x[map.line(group, channel, line)].chunks_exact(V::LANES) {
+                        let x = V::of(x).less(V::splat(origin));
+                        s = s.plus_product(x, one);
+                        q = q.plus_product(x, x);
+                    }
+                    let mut lane = [0f32; 32];
+                    s.put(&mut lane);
+                    q.put(&mut lane[16..]);
+                    for i in 0..V::LANES {
+                        sums[i] += f64::from(lane[i]);
+                        squares[i] += f64::from(lane[16 + i]);
+                    }
+                }
+                sum += sums[..lanes].iter().sum::<f64>();
+                square += squares[..lanes].iter().sum::<f64>();
+            }
+            let count = (self.samples * map.shape[1] * map.shape[2]) as f64;
+            let mean = sum / count;
+            *moments = (f64::from(origin) + mean, (square / count - mean * mean).max(0.0));
+        }
+    }
+}
+
+struct Forward<'a> {
+    norm: &'a BatchNorm,
+    x: &'a [f32],
+    added: Option<&'a [f32]>,
+    y: &'a mut [f32],
+    params: &'a [f32],
+    groups: usize,
+}
+
+impl Work for Forward<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let norm = self.norm;
+        let (map, out) = (norm.input.map, norm.output.map);
+        let one = V::splat(1.0);
+        for (group, channel, line) in map.lines(self.groups) {
+            let (mean, variance) = norm.batch[channel];
+            let factor =
+                f64::from(self.params[norm.tensors.scale.start + channel]) / (variance + EPSILON).sqrt();
+            let shift = f64::from(self.params[norm.tensors.shift.start + channel]) - mean * factor;
+            let (factor, shift) = (V::splat(factor as f32), V::splat(shift as f32));
+            let x = self.x[map.line(group, channel, line)].chunks_exact(V::LANES);
+            let y = self.y[out.line(group, channel, line)].chunks_exact_mut(V::LANES);
+            let normed = |x: &[f32]| shift.plus_product(V::of(x), factor);
+            let ended = |y: V| if norm.relu { V::splat(0.0).max(y) } else { y };
+            match (self.added, norm.added) {
+                (Some(added), Some(port)) => {
+                    let added = added[port.map.line(group, channel, line)].chunks_exact(V::LANES);
+                    for ((x, y), added) in x.zip(y).zip(added) {
+                        ended(normed(x).plus_product(V::of(added), one)).put(y);
+                    }
+                }
+                _ => x.zip(y).for_each(|(x, y)| ended(normed(x)).put(y)),
+            }
+        }
+    }
+}
+
+struct Backward<'a> {
+    norm: &'a BatchNorm,
+    x: &'a [f32],
+    y: &'a [f32],
+    dy: &'a mut [f32],
+    dx: &'a mut [f32],
+    dadded: &'a mut [f32],
+    params: &'a [f32],
+    gradient: &'a mut [f32],
+    samples: usize,
+}
+
+impl Work for Backward<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(mut self) {
+        for channel in 0..self.norm.input.map.shape[0] {
+            let (dshift, dscale) = self.sums::<V>(channel);
+            self.gradient[self.norm.tensors.shift.start + channel] += dshift as f32;
+            self.gradient[self.norm.tensors.scale.start + channel] += dscale as f32;
+            if self.norm.input.write != Write::Skip {
+                self.input_gradient::<V>(channel, dshift, dscale);
+            }
+        }
+    }
+}
+
+impl Backward<'_> {
+    /// Σ dy and Σ dy h of a channel, after undoing the ReLU in dy and passing dy on to what was added.
+    #[inline(always)]
+    fn sums<V: Vector>(&mut self, channel: usize) -> (f64, f64) {
+        let norm = self.norm;
+        let (map, out) = (norm.input.map, norm.output.map);
+        let (mean, variance) = norm.batch[channel];
+        let (mean, zero, one) = (V::splat(mean as f32), V::splat(0.0), V::splat(1.0));
+        let (mut total, mut along) = (0.0, 0.0);
+        for group in 0..self.samples.div_ceil(V::LANES) {
+            for line in 0..map.shape[1] {
+                let x = self.x[map.line(group, channel, line)].chunks_exact(V::LANES);
+                let place = out.line(group, channel, line);
+                let y = self.y[place.clone()].chunks_exact(V::LANES);
+                let (mut s, mut a) = (V::splat(0.0), V::splat(0.0));
+                for ((x, y), place) in x.zip(y).zip(self.dy[place.clone()].chunks_exact_mut(V::LANES)) {
+                    let mut dy = V::of(place);
+                    if norm.relu {
+                        dy = dy.less(dy.where_equal(V::of(y), zero));
+                        dy.put(place);
+                    }
+                    s = s.plus_product(dy, one);
+                    a = a.plus_product(dy, V::of(x).less(mean));
+                }
+                total += f64::from(s.sum());
+                along += f64::from(a.sum());
+                if let Some(port) = norm.added.filter(|port| port.write != Write::Skip) {
+                    let to = self.dadded[port.map.line(group, channel, line)].chunks_exact_mut(V::LANES);
+                    for (to, dy) in to.zip(self.dy[place].chunks_exact(V::LANES)) {
+                        match port.write {
+                            Write::Add => V::of(to).plus_product(V::of(dy), one).put(to),
+                            _ => V::of(dy).put(to),
+                        }
+                    }
+                }
+            }
+        }
+        (total, along / (variance + EPSILON).sqrt())
+    }
+
+    #[inline(always)]
+    fn input_gradient<V: Vector>(&mut self, channel: usize, dshift: f64, dscale: f64) {
+        let norm = self.norm;
+        let (map, out) = (norm.input.map, norm.output.map);
+        let (mean, variance) = norm.batch[channel];
+        let (root, count) = ((variance + EPSILON).sqrt(), norm.count as f64);
+        // dx = f (dy - Σ dy / k) - g (x - m)
+        let factor = f64::from(self.params[norm.tensors.scale.start + channel]) / root;
+        let slope = V::splat((-factor * dscale / count / root) as f32);
+        let level = (-factor * dshift / count) as f32;
+        let (factor, mean, one) = (V::splat(factor as f32), V::splat(mean as f32), V::splat(1.0));
+        for group in 0..self.samples.div_ceil(V::LANES) {
+            // Lanes without a sample stay zero.
+            let lanes = V::LANES.min(self.samples - group * V::LANES);
+            let mut real = [0f32; 16];
+            real[..lanes].fill(1.0);
+            let real = V::of(&real);
+            for line in 0..map.shape[1] {
+                let place = map.line(group, channel, line);
+                let x = self.x[place.clone()].chunks_exact(V::LANES);
+                let dy = self.dy[out.line(group, channel, line)].chunks_exact(V::LANES);
+                for ((x, dy), dx) in x.zip(dy).zip(self.dx[place].chunks_exact_mut(V::LANES)) {
+                    let full = V::splat(level)
+                        .plus_product(V::of(dy), factor)
+                        .plus_product(V::of(x).less(mean), slope)
+                        .where_equal(real, one);
+                    match norm.input.write {
+                        Write::Add => V::of(dx).plus_product(full, one).put(dx),
+                        _ => full.put(dx),
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! The same seed gives the same bits: for any number of workers, any order of arrival, from a reloaded state.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use fedtvd_core::job::Fleet;
+use fedtvd_core::round::{close, plan};
+use fedtvd_core::run::State;
+use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::strategy::ALL;
+use fedtvd_core::stream::{Purpose, Stream};
+use fedtvd_core::updates::{InMemory, Part, Updates, Upload};
+use fedtvd_data::set::Loaded;
+use fedtvd_run::config::Config;
+use fedtvd_run::experiment::Experiment;
+use fedtvd_run::setup::Setup;
+use fedtvd_run::simulation::Simulation;
+use std::sync::Arc;
+
+/// 600 noisy 6x6 images of 4 classes: each class has its own bright row.
+fn data() -> Loaded {
+    let mut stream = Stream::at(5, Purpose::Split, 0, 0);
+    let labels: Vec<u32> = (0..600).map(|i| i % 4).collect();
+    let value = |label: u32, place: u32| f64::from(u8::from(place / 6 == label)) + 0.5 * stream.normal();
+    let mut value = value;
+    let values = labels.iter().flat_map(|&l| (0..36).map(move |p| (l, p))).map(|(l, p)| value(l, p) as f32);
+    let samples = Samples::new([1, 6, 6], 4, Values::Floats(values.collect()), labels, 500).unwrap();
+    Loaded { samples: Arc::new(samples), groups: None, class_names: Vec::new(), notes: Vec::new() }
+}
+
+fn experiment(strategy: &str) -> (Experiment, Arc<Setup>) {
+    let mut config = Config::default().with_strategy(strategy);
+    for setting in ["clients=12", "fraction=0.5", "alpha=0.3", "model.name=logistic", "batch=8", "epochs=2"] {
+        config.set(setting).unwrap();
+    }
+    let experiment = Experiment::of(&config).unwrap();
+    let setup = Arc::new(Setup::new(&experiment, &data()).unwrap());
+    (experiment, setup)
+}
+
+/// The state's bytes after some rounds.
+fn after(strategy: &str, workers: usize, rounds: u32) -> Vec<u8> {
+    let (experiment, setup) = experiment(strategy);
+    let mut simulation = Simulation::new(&experiment, &setup, workers).unwrap();
+    for _ in 0..rounds {
+        simulation.round().unwrap();
+    }
+    simulation.state().to_bytes()
+}
+
+/// Every registered method, and two that are composed.
+fn names() -> Vec<&'static str> {
+    ALL.iter().map(|spec| spec.name).chain(["fedtvd+balanced", "fedprox+fedtvd+fedadam"]).collect()
+}
+
+#[test]
+fn one_and_seven_workers_give_the_same_bits() {
+    for name in names() {
+        assert_eq!(after(name, 1, 4), after(name, 7, 4), "{name}");
+    }
+}
+
+#[test]
+fn a_run_from_a_reloaded_state_gives_the_same_bits() {
+    for name in names() {
+        let (experiment, setup) = experiment(name);
+        let mut first = Simulation::new(&experiment, &setup, 2).unwrap();
+        first.round().unwrap();
+        first.round().unwrap();
+        let saved = first.state().to_bytes();
+        let memories = first.fleet().memories().clone();
+        let mut second = Simulation::new(&experiment, &setup, 3).unwrap();
+        second.restore(State::from_bytes(&saved, &setup.layout).unwrap());
+        second.fleet().remember(memories);
+        second.round().unwrap();
+        second.round().unwrap();
+        assert_eq!(second.state().to_bytes(), after(name, 1, 4), "{name}");
+    }
+}
+
+#[test]
+fn another_seed_gives_other_bits() {
+    let (mut experiment, setup) = experiment("fedtvd");
+    experiment.run.seed += 1;
+    let mut other = Simulation::new(&experiment, &setup, 1).unwrap();
+    other.round().unwrap();
+    assert_ne!(other.state().to_bytes(), after("fedtvd", 1, 1));
+}
+
+#[test]
+fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
+    for name in names() {
+        let (experiment, setup) = experiment(name);
+        let mut simulation = Simulation::new(&experiment, &setup, 1).unwrap();
+        let state = simulation.state().clone();
+        let jobs = plan(&experiment.run, &state);
+        let updates = simulation.fleet().work(&jobs);
+        let carries = experiment.run.strategy.local.needs().carries;
+        let mut reversed: Vec<_> = (0..jobs.len())
+            .map(|index| {
+                let read = |part| {
+                    let mut values = vec![0.0; updates.len(index, part)];
+                    updates.read(index, part, 0..values.len(), &mut values).unwrap();
+                    values
+                };
+                let outcome = &updates.outcomes()[index];
+                let mut params = (*state.params).clone();
+                params.values = read(Part::Model);
+                let mut carried = fedtvd_core::memory::Memory::default();
+                for name in carries {
+                    carried.put(name, read(Part::Carried(name)));
+                }
+                let report = outcome.answer.clone().unwrap();
+                let upload = Upload { client: outcome.client, params, carried, report };
+                let bytes = upload.to_bytes();
+                (outcome.client, Ok(Upload::from_bytes(&bytes, &setup.layout).unwrap()))
+            })
+            .collect();
+        reversed.reverse();
+        let close = |updates: &dyn Updates| close(&experiment.run, &state, &jobs, updates).unwrap();
+        let (in_order, backwards) = (close(updates.as_ref()), close(&InMemory::new(reversed)));
+        assert_eq!(in_order.0.to_bytes(), backwards.0.to_bytes(), "{name}");
+        assert_eq!(in_order.1, backwards.1, "{name}");
+    }
+}
+
+#[test]
+fn training_learns() {
+    let (experiment, setup) = experiment("fedavg");
+    let mut simulation = Simulation::new(&experiment, &setup, 2).unwrap();
+    let accuracies: Vec<f64> = (0..15).map(|_| simulation.round().unwrap().evaluation.accuracy()).collect();
+    // Chance is 0.25; a linear model separates bright rows under noise of half their height.
+    assert!(accuracies[14] > 0.8, "{accuracies:?}");
+}
+
+#[test]
+fn an_aggregated_reference_is_the_training_sets_distribution() {
+    let mut config = Config::default();
+    for setting in ["clients=5", "model.name=logistic", "labels.reference=aggregated", "fraction=1"] {
+        config.set(setting).unwrap();
+    }
+    let experiment = Experiment::of(&config).unwrap();
+    let setup = Arc::new(Setup::new(&experiment, &data()).unwrap());
+    let simulation = Simulation::new(&experiment, &setup, 1).unwrap();
+    // 500 training rows of four classes in turn.
+    assert_eq!(simulation.state().reference.shares(), [0.25; 4]);
+    assert!(experiment.run.fixed_roster);
+}
