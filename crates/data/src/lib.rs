@@ -1,6 +1,7 @@
 //! Data sets, and every way of splitting them over clients.
 
 pub mod decode;
+pub mod export;
 pub mod holdout;
 pub mod mini;
 pub mod picture;
