@@ -3,9 +3,11 @@
 //! Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
 
 mod compare;
+mod data;
 mod markdown;
 mod progress;
 mod request;
+mod split;
 mod strategies;
 mod weights;
 
@@ -28,6 +30,10 @@ enum Verb {
     Compare(compare::Compare),
     /// Explain how much each of some clients would count, and why
     Weights(weights::Weights),
+    /// Show how data is split over clients: a picture, statistics, plots, partition.json
+    Split(split::Split),
+    /// List, fetch, verify and find data sets
+    Data(data::Data),
     /// List the strategies, with parameters, defaults, ranges and papers
     Strategies(strategies::Strategies),
 }
@@ -36,6 +42,8 @@ fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Compare(compare) => compare.answer(),
         Verb::Weights(weights) => weights.answer(),
+        Verb::Split(split) => split.answer(),
+        Verb::Data(data) => data.answer(),
         Verb::Strategies(strategies) => strategies.answer(),
     };
     match done {

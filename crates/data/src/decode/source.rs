@@ -129,6 +129,11 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// What is left to read, uncompressed.
+    pub(crate) fn into_reader(self) -> Box<dyn Read + 'a> {
+        self.reader
+    }
+
     /// How many bytes have been read.
     pub fn offset(&self) -> u64 {
         self.offset

@@ -58,7 +58,13 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
     let samples =
         Samples::new(entry.shape, layout.classes(), Values::bytes(pixels, &NORMAL), labels.concat(), train)?;
     let class_names = (0..layout.classes()).map(|class| class.to_string()).collect();
-    Ok(Loaded { samples: Arc::new(samples), groups: None, class_names, notes: Vec::new() })
+    Ok(Loaded {
+        samples: Arc::new(samples),
+        normal: NORMAL.to_vec(),
+        groups: None,
+        class_names,
+        notes: Vec::new(),
+    })
 }
 
 /// Calls `visit` with the file name and content of each file in a tar.gz.

@@ -49,7 +49,13 @@ pub(crate) fn load(folder: &Path) -> Result<Loaded, LoadError> {
     let names = HOSPITALS.iter().map(|(name, _)| (*name).to_owned()).collect();
     let of = all[..train].iter().map(|(hospital, _)| *hospital as u32).collect();
     let class_names = vec!["healthy".to_owned(), "narrowed vessel".to_owned()];
-    Ok(Loaded { samples: Arc::new(samples), groups: Some(Groups { names, of }), class_names, notes })
+    Ok(Loaded {
+        samples: Arc::new(samples),
+        normal: Vec::new(),
+        groups: Some(Groups { names, of }),
+        class_names,
+        notes,
+    })
 }
 
 fn column(all: &[(usize, Patient)], measurement: usize) -> Result<Column, Flaw> {

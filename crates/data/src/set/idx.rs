@@ -32,7 +32,13 @@ pub(crate) fn load(folder: &Path, rows: usize) -> Result<Loaded, LoadError> {
     let labels = labels.concat().into_iter().map(u32::from).collect();
     let samples = Samples::new([1, 28, 28], 10, Values::bytes(pixels, &[(0.0, 1.0)]), labels, train)?;
     let class_names = (0..10).map(|class| class.to_string()).collect();
-    Ok(Loaded { samples: Arc::new(samples), groups: None, class_names, notes: Vec::new() })
+    Ok(Loaded {
+        samples: Arc::new(samples),
+        normal: vec![(0.0, 1.0)],
+        groups: None,
+        class_names,
+        notes: Vec::new(),
+    })
 }
 
 /// The writers of MNIST's training images, if the label file of QMNIST is in a folder beside.

@@ -52,6 +52,8 @@ pub struct Loaded {
     pub samples: Arc<Samples>,
     /// Who owns which training row, if the data says so.
     pub groups: Option<Groups>,
+    /// Mean and deviation by which the bytes of each channel are normalised; none if values are no bytes.
+    pub normal: Vec<(f32, f32)>,
     /// The classes' names.
     pub class_names: Vec<String>,
     /// What a user should know about how the data was read.
@@ -143,7 +145,9 @@ impl DataOptions {
 pub(crate) fn by_name(entry: &Entry, places: &Places) -> Result<Loaded, LoadError> {
     if entry.parts.is_empty() {
         let class_names = (0..10).map(|class| class.to_string()).collect();
-        return Ok(Loaded { samples: Arc::new(mini::load()?), groups: None, class_names, notes: Vec::new() });
+        let samples = Arc::new(mini::load()?);
+        let normal = vec![(0.0, 1.0)];
+        return Ok(Loaded { samples, groups: None, normal, class_names, notes: Vec::new() });
     }
     let place = places.find(entry)?;
     let rows = entry.train.iter().chain(entry.test).sum::<u64>() as usize;
