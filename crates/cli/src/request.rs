@@ -5,7 +5,7 @@ use clap::Args;
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -83,16 +83,24 @@ pub(crate) struct Changes {
 impl Configured {
     /// The configuration as the file and the changes have it.
     pub(crate) fn read(&self) -> Result<Config, Failure> {
-        let config = match &self.config {
-            None => Config::default(),
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("reading {}", path.display()))
-                    .map_err(Failure::Request)?;
-                Config::parse(&text).with_context(|| path.display().to_string()).map_err(Failure::Request)?
-            }
-        };
+        match &self.config {
+            None => self.changes.apply(Config::default()),
+            Some(path) => self.read_over(path),
+        }
+    }
+
+    /// The configuration of this file, with the changes.
+    pub(crate) fn read_over(&self, path: &Path) -> Result<Config, Failure> {
+        let read = || format!("reading {}", path.display());
+        let text = std::fs::read_to_string(path).with_context(read).map_err(Failure::Request)?;
+        let config =
+            Config::parse(&text).with_context(|| path.display().to_string()).map_err(Failure::Request)?;
         self.changes.apply(config)
+    }
+
+    /// Whether a configuration file was named.
+    pub(crate) fn names_file(&self) -> bool {
+        self.config.is_some()
     }
 
     /// Where data sets are looked for.
@@ -108,5 +116,14 @@ impl Changes {
             config.set(setting).map_err(Failure::request)?;
         }
         Ok(config)
+    }
+}
+
+/// How many threads to use: those asked for, or all cores.
+pub(crate) fn workers(asked: Option<usize>) -> Result<usize, Failure> {
+    match asked {
+        Some(0) => Err(Failure::Request(anyhow::anyhow!("--workers 0 does no work; at least 1 is needed"))),
+        Some(workers) => Ok(workers),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
 }

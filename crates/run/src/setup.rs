@@ -90,11 +90,8 @@ impl Setup {
         let samples = Arc::clone(&data.loaded.samples);
         let deck = Deck::new(&samples, data.loaded.groups.as_ref());
         let partition = experiment.split.split(&deck, experiment.split_seed)?;
-        let (shape, classes) = (samples.shape(), samples.classes());
-        let network = match experiment.layers.as_slice() {
-            [] => models::named(&experiment.model, shape, classes)?,
-            lines => models::from_lines(lines, shape, classes)?,
-        };
+        let network = network(experiment, &samples)?;
+        let classes = samples.classes();
         let layout = Arc::new(Layout::of(&network)?);
         let rows = keep_back(&partition, experiment.holdout, experiment.split_seed);
         let client = |Rows { train, holdout }| {
@@ -110,4 +107,13 @@ impl Setup {
         let ClientData { rows, holdout, counts } = self.clients.get(id as usize)?;
         Some(Client { id, rows, holdout, counts })
     }
+}
+
+/// The model that an experiment names or spells out, for samples of this shape.
+pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, SetupError> {
+    let (shape, classes) = (samples.shape(), samples.classes());
+    Ok(match experiment.layers.as_slice() {
+        [] => models::named(&experiment.model, shape, classes)?,
+        lines => models::from_lines(lines, shape, classes)?,
+    })
 }

@@ -27,6 +27,7 @@ fn data() -> Data {
         samples: Arc::new(samples),
         groups: None,
         class_names: Vec::new(),
+        normal: Vec::new(),
         notes: Vec::new(),
     })
 }
