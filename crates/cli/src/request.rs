@@ -4,6 +4,7 @@ use anyhow::Context;
 use clap::Args;
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
+use fedtvd_run::digest::sha256;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -126,4 +127,12 @@ pub(crate) fn workers(asked: Option<usize>) -> Result<usize, Failure> {
         Some(workers) => Ok(workers),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
+}
+
+/// runs/NAME-HASH for a configuration and what else decides, or with a number behind it where that is taken.
+pub(crate) fn unused(name: &str, config: &Config, more: &str) -> PathBuf {
+    let hash = sha256((config.resolved() + more).as_bytes());
+    let place = |end: String| Path::new("runs").join(format!("{name}-{}{end}", &hash[..8]));
+    let mut paths = std::iter::once(place(String::new())).chain((2..).map(|n: u32| place(format!("-{n}"))));
+    paths.find(|path| !path.exists()).expect("numbers do not run out")
 }

@@ -1,16 +1,15 @@
 //! `fedtvd run [CONFIG]`: one experiment into a run directory.
 
-use crate::request::{Configured, Failure, Output, workers};
+use crate::request::{Configured, Failure, Output, unused, workers};
 use crate::watch::{Watch, stop_flag};
 use clap::Args;
-use fedtvd_run::digest::sha256;
 use fedtvd_run::estimate::{Estimate, estimate};
 use fedtvd_run::experiment::Experiment;
 use fedtvd_run::runner::{End, RunError, Runner};
 use fedtvd_run::setup::{Data, Setup};
 use fedtvd_run::summary::Summary;
 use fedtvd_run::value::Value;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Run one experiment.
 #[derive(Args)]
@@ -51,7 +50,7 @@ impl Run {
                     Value::Text(name) if !name.is_empty() => name,
                     _ => "run".to_owned(),
                 };
-                unused(&name, &sha256(config.resolved().as_bytes())[..8])
+                unused(&name, &config, "")
             }
         };
         let runner = Runner::start(&config, &data, &out, workers).map_err(failure)?;
@@ -128,11 +127,4 @@ pub(crate) fn duration(seconds: f64) -> String {
         ..7200.0 => format!("{:.0} min", seconds / 60.0),
         _ => format!("{:.1} h", seconds / 3600.0),
     }
-}
-
-/// runs/NAME-HASH, or with a number behind it where that is taken.
-fn unused(name: &str, hash: &str) -> PathBuf {
-    let place = |end: String| Path::new("runs").join(format!("{name}-{hash}{end}"));
-    let mut paths = std::iter::once(place(String::new())).chain((2..).map(|n: u32| place(format!("-{n}"))));
-    paths.find(|path| !path.exists()).expect("numbers do not run out")
 }
