@@ -1,7 +1,5 @@
 //! Core's suite for every trainer, on nets with and without batch norm and dropout.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use fedtvd_core::conformance::{Case, check};
 use fedtvd_core::layout::Layout;
 use fedtvd_core::params::Params;
