@@ -13,6 +13,7 @@
 //! With a single value per channel (k = 1) the running variance keeps its value, as it has no unbiased one.
 
 use super::{Buffers, Layer, Mode};
+use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Work;
 use crate::kernels::vector::Vector;
 use crate::map::{Map, Port, Write};
@@ -75,7 +76,7 @@ impl Layer for BatchNorm {
         // A skipped gradient has no buffer of its own to lend; the empty slice is never touched.
         let mut taken = |port: Option<Port>| match port {
             Some(port) if port.write != Write::Skip => std::mem::take(&mut buffers.gradients[port.gradient]),
-            _ => Vec::new(),
+            _ => Aligned::default(),
         };
         let (mut dx, mut dadded) = (taken(Some(self.input)), taken(self.added));
         isa.run(Backward {
@@ -314,15 +315,16 @@ mod tests {
             let lanes = isa.lanes();
             let map = Map { shape: [1, 1, 1], border: 0, lanes };
             let port = |buffer| Port { value: buffer, gradient: buffer, map, write: Write::Set };
-            let padded = |values: Vec<f64>| -> Vec<f32> {
-                let values = values.into_iter().map(|v| v as f32);
-                values.chain(std::iter::repeat(0.0)).take(lanes).collect()
+            let padded = |values: Vec<f64>| {
+                let mut buffer = Aligned::zeros(lanes);
+                buffer.iter_mut().zip(values).for_each(|(place, value)| *place = value as f32);
+                buffer
             };
             let mut buffers = Buffers {
                 isa,
                 samples: 4,
-                values: vec![padded(list("x")), vec![0.0; lanes]],
-                gradients: vec![vec![5.0; lanes], padded(list("dy"))],
+                values: vec![padded(list("x")), Aligned::zeros(lanes)],
+                gradients: vec![Aligned::zeros(lanes), padded(list("dy"))],
             };
             let mut params = vec![number("gamma") as f32, number("beta") as f32, 0.0, 1.0];
             let tensors = Tensors { scale: 0..1, shift: 1..2, mean: 2..3, variance: 3..4 };

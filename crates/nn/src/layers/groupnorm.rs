@@ -12,6 +12,7 @@
 use super::relu::mask;
 use super::sum::pass_on;
 use super::{Buffers, Layer, Mode};
+use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Work;
 use crate::kernels::vector::Vector;
 use crate::map::{Port, Write};
@@ -62,7 +63,7 @@ impl Layer for GroupNorm {
         }
         let dy = std::mem::take(&mut buffers.gradients[self.output.gradient]);
         let mut dx = match self.input.write {
-            Write::Skip => Vec::new(),
+            Write::Skip => Aligned::default(),
             _ => std::mem::take(&mut buffers.gradients[self.input.gradient]),
         };
         let x = &buffers.values[self.input.value];

@@ -8,6 +8,7 @@
 
 use super::relu::mask;
 use super::{Buffers, Layer, Mode, disjoint};
+use crate::kernels::aligned::Aligned;
 use crate::kernels::product::{Place, Places, Product, Start, Tap, Taps};
 use crate::map::{Port, Write};
 use std::ops::Range;
@@ -27,7 +28,7 @@ pub(crate) struct Linear {
     samples: Taps,
     columns: Places,
     /// The input, sample by sample.
-    rows: Vec<f32>,
+    rows: Aligned,
 }
 
 impl Linear {
@@ -60,7 +61,7 @@ impl Linear {
             backward: (taps(outs, ins), places(outs, ins)),
             samples: Taps::new((0..groups * lanes).map(sample).collect()),
             columns: Places::new(columns),
-            rows: vec![0.0; groups * lanes * ins],
+            rows: Aligned::zeros(groups * lanes * ins),
             input,
             output,
             weight,

@@ -12,6 +12,7 @@ pub(crate) mod maxpool;
 pub(crate) mod relu;
 pub(crate) mod sum;
 
+use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
 use fedtvd_core::stream::Stream;
 
@@ -40,8 +41,8 @@ pub(crate) struct Buffers {
     pub(crate) isa: Isa,
     /// Samples in the batch.
     pub(crate) samples: usize,
-    pub(crate) values: Vec<Vec<f32>>,
-    pub(crate) gradients: Vec<Vec<f32>>,
+    pub(crate) values: Vec<Aligned>,
+    pub(crate) gradients: Vec<Aligned>,
 }
 
 impl Buffers {
@@ -52,6 +53,6 @@ impl Buffers {
 }
 
 /// Distinct buffers, to read some and write others.
-pub(crate) fn disjoint<const N: usize>(buffers: &mut [Vec<f32>], which: [usize; N]) -> [&mut Vec<f32>; N] {
+pub(crate) fn disjoint<const N: usize>(buffers: &mut [Aligned], which: [usize; N]) -> [&mut Aligned; N] {
     buffers.get_disjoint_mut(which).expect("a layer's buffers are distinct")
 }
