@@ -188,7 +188,6 @@ impl Cpu {
         if !loss.is_finite() {
             return loss;
         }
-        self.gradient.fill(0.0);
         for layer in layers.iter_mut().rev() {
             layer.backward(buffers, &params.values, &mut self.gradient);
         }

@@ -211,8 +211,8 @@ impl Work for Backward<'_> {
     fn run<V: Vector>(mut self) {
         for channel in 0..self.norm.input.map.shape[0] {
             let (dshift, dscale) = self.sums::<V>(channel);
-            self.gradient[self.norm.tensors.shift.start + channel] += dshift as f32;
-            self.gradient[self.norm.tensors.scale.start + channel] += dscale as f32;
+            self.gradient[self.norm.tensors.shift.start + channel] = dshift as f32;
+            self.gradient[self.norm.tensors.scale.start + channel] = dscale as f32;
             if self.norm.input.write != Write::Skip {
                 self.input_gradient::<V>(channel, dshift, dscale);
             }

@@ -55,6 +55,8 @@ impl Layer for GroupNorm {
 
     fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]) {
         let (isa, groups) = (buffers.isa, buffers.groups());
+        gradient[self.scale.clone()].fill(0.0);
+        gradient[self.shift.clone()].fill(0.0);
         if self.relu {
             mask(buffers, &self.output);
         }

@@ -21,7 +21,8 @@ pub(crate) trait Layer: Send {
     /// Values of the output from values of the input.
     fn forward(&mut self, buffers: &mut Buffers, params: &[f32], mode: &mut Mode<'_>);
 
-    /// Gradients of the input and of the parameters from gradients of the output.
+    /// Gradients of the input and of the parameters from gradients of the output; those of the parameters are
+    /// set, not added to.
     fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]);
 
     /// Moves running statistics after a forward pass in training; most layers have none.
