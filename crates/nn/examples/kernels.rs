@@ -7,8 +7,17 @@ use fedtvd_core::samples::{Samples, Values};
 use fedtvd_core::stream::{Key, Purpose, Stream};
 use fedtvd_core::trainer::Trainer;
 use fedtvd_nn::{Cpu, models};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Instant;
+
+/// Time that this process spent on a core, which other processes do not lengthen; else the clock's.
+fn seconds_on_core() -> f64 {
+    let spent = std::fs::read_to_string("/proc/self/schedstat").ok();
+    let nanoseconds = spent.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+    nanoseconds.map_or_else(|| START.elapsed().as_secs_f64(), |nanoseconds| nanoseconds * 1e-9)
+}
+
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
@@ -52,10 +61,11 @@ fn main() {
     let once = start.elapsed().as_secs_f64();
     let times = (seconds / 6.0 / once).max(1.0) as u32;
     let mut best = f64::INFINITY;
-    for _ in 0..6 {
-        let start = Instant::now();
+    let begin = Instant::now();
+    while best == f64::INFINITY || begin.elapsed().as_secs_f64() < seconds {
+        let start = seconds_on_core();
         work(times);
-        best = best.min(start.elapsed().as_secs_f64() / f64::from(times));
+        best = best.min((seconds_on_core() - start) / f64::from(times));
     }
     println!("{:.4}", best * 1e3);
 }

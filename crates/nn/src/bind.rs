@@ -1,6 +1,7 @@
 //! Gives every feature map its border and buffers, and makes the layers.
 
 use crate::flow::{Flow, Node};
+use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
 use crate::layers::avgpool::AveragePool;
 use crate::layers::batchnorm::{BatchNorm, Tensors};
@@ -33,6 +34,11 @@ impl Bound {
     pub(crate) fn new(flow: &Flow, layout: &Layout, isa: Isa, capacity: usize) -> Self {
         let groups = capacity.div_ceil(isa.lanes());
         let maps = maps(flow, isa);
+        let largest = maps.iter().map(|map| groups * map.group()).max().unwrap_or(0);
+        assert!(
+            u32::try_from(largest).is_ok(),
+            "tables count in u32; a map of {largest} numbers is beyond memory"
+        );
         let (slots, sizes) = gradient_slots(flow, &maps);
         let port =
             |map: usize, write: Write| Port { value: map, gradient: slots[map], map: maps[map], write };
@@ -51,8 +57,8 @@ impl Bound {
             buffers: Buffers {
                 isa,
                 samples: 0,
-                values: maps.iter().map(|map| vec![0.0; groups * map.group()]).collect(),
-                gradients: sizes.iter().map(|size| vec![0.0; groups * size]).collect(),
+                values: maps.iter().map(|map| Aligned::zeros(groups * map.group())).collect(),
+                gradients: sizes.iter().map(|size| Aligned::zeros(groups * size)).collect(),
             },
             input: port(0, Write::Skip),
             output: port(flow.end, Write::Set),

@@ -188,7 +188,6 @@ impl Cpu {
         if !loss.is_finite() {
             return loss;
         }
-        self.gradient.fill(0.0);
         for layer in layers.iter_mut().rev() {
             layer.backward(buffers, &params.values, &mut self.gradient);
         }
@@ -284,5 +283,54 @@ impl Trainer for Cpu {
             }
         }
         Ok(evaluation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::from_lines;
+    use fedtvd_core::pass::Sgd;
+    use fedtvd_core::samples::Values;
+    use fedtvd_core::stream::Key;
+
+    #[test]
+    fn every_instruction_set_trains_alike() {
+        let lines = "conv 6 3x3 pad 1|batchnorm|relu|maxpool 2|residual {|conv 6 3x3 pad 1|groupnorm 2|}|relu|\
+                     dropout 0.3|conv 21 3x3 stride 2|avgpool 2 stride 1|flatten|linear 19|relu|linear";
+        let lines: Vec<String> = lines.split('|').map(str::to_owned).collect();
+        let network = from_lines(&lines, [2, 11, 12], 5).unwrap();
+        let mut stream = Stream::at(3, Purpose::Split, 0, 0);
+        let values = (0..37 * 2 * 11 * 12).map(|_| stream.normal() as f32).collect();
+        let labels = (0..37).map(|row| row % 5).collect();
+        let samples = Arc::new(Samples::new([2, 11, 12], 5, Values::Floats(values), labels, 37).unwrap());
+        let rows: Vec<u32> = (0..37).collect();
+        let pass = Pass {
+            epochs: 2,
+            first_epoch: 0,
+            batch: 20,
+            key: Key::of(1),
+            keep_velocity: false,
+            sgd: Sgd { lr: 0.05, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
+            pull: None,
+            push: None,
+            logits: None,
+        };
+        let start = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
+        let trained = |isa: Isa| {
+            let mut params = start.clone();
+            let mut cpu = Cpu::with(&network, samples.clone(), isa).unwrap();
+            cpu.pass(&mut params, &rows, &pass).unwrap();
+            (params, cpu.evaluate(&start, &rows, None).unwrap().loss)
+        };
+        let (right, loss) = trained(Isa::available()[0]);
+        for isa in Isa::available() {
+            let (params, other) = trained(isa);
+            assert!((loss - other).abs() < 1e-4 * loss, "{}: {loss} {other}", isa.name());
+            for (a, b) in right.values.iter().zip(&params.values) {
+                // Four steps in f32, summed in other orders.
+                assert!((a - b).abs() < 2e-5 * (1.0 + a.abs()), "{}: {a} {b}", isa.name());
+            }
+        }
     }
 }

@@ -3,6 +3,7 @@
 
 mod bind;
 mod cpu;
+pub mod file;
 mod flow;
 mod kernels;
 mod layers;

@@ -46,3 +46,58 @@ pub(crate) fn prediction(logits: &[f32], map: &Map, n: usize) -> usize {
     let logit = |class: usize| logits[(n / map.lanes * map.shape[0] + class) * map.lanes + n % map.lanes];
     (1..map.shape[0]).fold(0, |best, class| if logit(class) > logit(best) { class } else { best })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::Value;
+
+    fn numbers(value: &Value) -> Vec<f64> {
+        match value {
+            Value::Array(items) => items.iter().flat_map(numbers).collect(),
+            other => vec![other.as_f64().unwrap()],
+        }
+    }
+
+    #[test]
+    fn loss_and_gradient_are_those_of_the_balanced_loss() {
+        let golden: Value = serde_json::from_str(include_str!("../tests/golden/balanced_loss.json")).unwrap();
+        let map = Map { shape: [4, 1, 1], border: 0, lanes: 8 };
+        let mut logits = vec![0.0; 4 * 8];
+        for (place, z) in numbers(&golden["logits"]).into_iter().enumerate() {
+            logits[place % 4 * 8 + place / 4] = z as f32;
+        }
+        let labels: Vec<u32> = numbers(&golden["labels"]).into_iter().map(|label| label as u32).collect();
+        for name in [
+            "plain",
+            "balanced_uniform",
+            "balanced_tau_half",
+            "balanced_prior",
+            "balanced_floor_1e-2",
+            "fedlc_half",
+        ] {
+            let case = &golden[name];
+            let offsets: Vec<f32> = numbers(&case["offsets"]).into_iter().map(|o| o as f32).collect();
+            let mut gradient = vec![9.0; 4 * 8];
+            let loss = cross_entropy(&logits, &map, &labels, Some(&offsets), Some(&mut gradient)) / 3.0;
+            let right = case["loss"].as_f64().unwrap();
+            // Offsets and gradients are f32 here.
+            assert!((loss - right).abs() < 1e-6 * right, "{name}: {loss} {right}");
+            for (place, right) in numbers(&case["gradient"]).into_iter().enumerate() {
+                let found = f64::from(gradient[place % 4 * 8 + place / 4]);
+                assert!((found - right).abs() < 1e-6 * right.abs() + 1e-9, "{name}: {found} {right}");
+            }
+            let empty: f32 = gradient.chunks(8).flat_map(|lanes| &lanes[3..]).map(|g| g.abs()).sum();
+            assert_eq!(empty, 0.0, "lanes without a sample");
+        }
+    }
+
+    #[test]
+    fn equal_logits_go_to_the_lowest_class() {
+        let map = Map { shape: [3, 1, 1], border: 0, lanes: 8 };
+        let mut logits = vec![0.0; 24];
+        logits[8] = 2.0;
+        logits[16] = 2.0;
+        assert_eq!((prediction(&logits, &map, 0), prediction(&logits, &map, 1)), (1, 0));
+    }
+}

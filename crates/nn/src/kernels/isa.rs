@@ -22,6 +22,9 @@ pub(crate) struct Isa(Set);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
     Plain,
+    /// Registers as wide as the widest, for testing on machines that have none.
+    #[cfg(test)]
+    Plain16,
     #[cfg(target_arch = "x86_64")]
     Avx2,
     #[cfg(target_arch = "x86_64")]
@@ -34,6 +37,8 @@ impl Isa {
     /// What this machine has, the best one last.
     pub(crate) fn available() -> Vec<Self> {
         let mut sets = vec![Self(Set::Plain)];
+        #[cfg(test)]
+        sets.push(Self(Set::Plain16));
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
@@ -51,7 +56,9 @@ impl Isa {
     /// Numbers per register, which is samples per lane group.
     pub(crate) fn lanes(self) -> usize {
         match self.0 {
-            Set::Plain => Plain::LANES,
+            Set::Plain => Plain::<8>::LANES,
+            #[cfg(test)]
+            Set::Plain16 => Plain::<16>::LANES,
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => Avx2::LANES,
             #[cfg(target_arch = "x86_64")]
@@ -65,6 +72,8 @@ impl Isa {
     pub(crate) fn name(self) -> &'static str {
         match self.0 {
             Set::Plain => "plain",
+            #[cfg(test)]
+            Set::Plain16 => "plain16",
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => "avx2",
             #[cfg(target_arch = "x86_64")]
@@ -77,7 +86,9 @@ impl Isa {
     /// Runs work with this set's registers.
     pub(crate) fn run(self, work: impl Work) {
         match self.0 {
-            Set::Plain => work.run::<Plain>(),
+            Set::Plain => work.run::<Plain<8>>(),
+            #[cfg(test)]
+            Set::Plain16 => work.run::<Plain<16>>(),
             // SAFETY: `available` alone makes this value, after detecting the features.
             #[cfg(target_arch = "x86_64")]
             Set::Avx2 => unsafe { with_avx2(work) },

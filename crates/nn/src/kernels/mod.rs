@@ -2,6 +2,7 @@
 #![expect(unsafe_code, reason = "vector registers are loaded and stored through pointers")]
 #![expect(clippy::needless_range_loop, reason = "loops over registers are written alike, by number")]
 
+pub(crate) mod aligned;
 pub(crate) mod isa;
 pub(crate) mod product;
 pub(crate) mod vector;

@@ -96,7 +96,10 @@ pub(crate) struct Product<'a> {
 }
 
 /// Places per tile: their part of `b` stays in the second-level cache while all rows pass over it.
-const TILE: usize = 48;
+const TILE: usize = 96;
+
+/// Taps per part: the weights and columns of a block stay in the first-level cache.
+const DEPTH: usize = 144;
 
 impl Product<'_> {
     /// Computes it.
@@ -123,35 +126,51 @@ impl Product<'_> {
 impl Work for Product<'_> {
     #[inline(always)]
     fn run<V: Vector>(mut self) {
+        let taps = &self.taps.list[..self.depth];
         for tile in self.places.list[..self.count].chunks(TILE) {
-            let mut row = 0;
-            for rows in even_parts(self.rows, 6) {
-                let mut first = 0;
-                for count in even_parts(tile.len(), 2) {
-                    let places = &tile[first..first + count];
-                    // SAFETY: `Product::run` checked that all rows, taps and places lie inside the slices.
-                    unsafe {
-                        match (rows, count) {
-                            (1, 1) => block::<V, 1, 1>(&mut self, row, places),
-                            (1, _) => block::<V, 1, 2>(&mut self, row, places),
-                            (2, 1) => block::<V, 2, 1>(&mut self, row, places),
-                            (2, _) => block::<V, 2, 2>(&mut self, row, places),
-                            (3, 1) => block::<V, 3, 1>(&mut self, row, places),
-                            (3, _) => block::<V, 3, 2>(&mut self, row, places),
-                            (4, 1) => block::<V, 4, 1>(&mut self, row, places),
-                            (4, _) => block::<V, 4, 2>(&mut self, row, places),
-                            (5, 1) => block::<V, 5, 1>(&mut self, row, places),
-                            (5, _) => block::<V, 5, 2>(&mut self, row, places),
-                            (_, 1) => block::<V, 6, 1>(&mut self, row, places),
-                            (_, _) => block::<V, 6, 2>(&mut self, row, places),
+            let mut from = 0;
+            // At least once, for products without taps.
+            while from < taps.len().max(1) {
+                let to = taps.len().min(from + DEPTH);
+                let part = Part { taps: &taps[from..to], first: from == 0, last: to == taps.len() };
+                let mut row = 0;
+                for rows in even_parts(self.rows, 6) {
+                    let mut first = 0;
+                    for count in even_parts(tile.len(), 2) {
+                        let places = &tile[first..first + count];
+                        // SAFETY: `Product::run` checked that all rows, taps and places lie inside the slices.
+                        unsafe {
+                            match (rows, count) {
+                                (1, 1) => block::<V, 1, 1>(&mut self, row, places, part),
+                                (1, _) => block::<V, 1, 2>(&mut self, row, places, part),
+                                (2, 1) => block::<V, 2, 1>(&mut self, row, places, part),
+                                (2, _) => block::<V, 2, 2>(&mut self, row, places, part),
+                                (3, 1) => block::<V, 3, 1>(&mut self, row, places, part),
+                                (3, _) => block::<V, 3, 2>(&mut self, row, places, part),
+                                (4, 1) => block::<V, 4, 1>(&mut self, row, places, part),
+                                (4, _) => block::<V, 4, 2>(&mut self, row, places, part),
+                                (5, 1) => block::<V, 5, 1>(&mut self, row, places, part),
+                                (5, _) => block::<V, 5, 2>(&mut self, row, places, part),
+                                (_, 1) => block::<V, 6, 1>(&mut self, row, places, part),
+                                (_, _) => block::<V, 6, 2>(&mut self, row, places, part),
+                            }
                         }
+                        first += count;
                     }
-                    first += count;
+                    row += rows;
                 }
-                row += rows;
+                from += DEPTH;
             }
         }
     }
+}
+
+/// Some of a product's taps.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    taps: &'a [Tap],
+    first: bool,
+    last: bool,
 }
 
 /// Sizes of the fewest parts of at most `most` that make up `total`, as equal as possible, larger first.
@@ -171,6 +190,7 @@ unsafe fn block<V: Vector, const R: usize, const P: usize>(
     product: &mut Product<'_>,
     row: usize,
     places: &[Place],
+    part: Part<'_>,
 ) {
     // SAFETY: by this function's contract every pointer below stays inside its slice.
     unsafe {
@@ -181,7 +201,7 @@ unsafe fn block<V: Vector, const R: usize, const P: usize>(
             b[p] = b[p].add(places.get_unchecked(p).b as usize);
         }
         let mut sum = [[V::splat(0.0); P]; R];
-        match product.start {
+        match if part.first { product.start } else { Start::Add } {
             Start::Zero => {}
             Start::Bias(bias) => {
                 for r in 0..R {
@@ -196,7 +216,7 @@ unsafe fn block<V: Vector, const R: usize, const P: usize>(
                 }
             }
         }
-        for tap in &product.taps.list[..product.depth] {
+        for tap in part.taps {
             let mut column = [V::splat(0.0); P];
             for p in 0..P {
                 column[p] = V::load(b[p].add(tap.b as usize));
@@ -210,7 +230,7 @@ unsafe fn block<V: Vector, const R: usize, const P: usize>(
         }
         for r in 0..R {
             for p in 0..P {
-                let value = if product.relu { V::splat(0.0).max(sum[r][p]) } else { sum[r][p] };
+                let value = if product.relu && part.last { V::splat(0.0).max(sum[r][p]) } else { sum[r][p] };
                 value.store(c.add(r * product.c_row + places.get_unchecked(p).c as usize));
             }
         }

@@ -52,33 +52,33 @@ pub(crate) trait Vector: Copy {
     fn sum(self) -> f32;
 }
 
-/// Eight plain numbers: for machines without any of the instruction sets below.
+/// Plain numbers: for machines without any of the instruction sets below.
 #[derive(Clone, Copy)]
-pub(crate) struct Plain([f32; 8]);
+pub(crate) struct Plain<const N: usize>([f32; N]);
 
-impl Vector for Plain {
-    const LANES: usize = 8;
+impl<const N: usize> Vector for Plain<N> {
+    const LANES: usize = N;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
-        Self([x; 8])
+        Self([x; N])
     }
 
     #[inline(always)]
     unsafe fn load(from: *const f32) -> Self {
-        // SAFETY: the caller promises eight readable numbers; arrays of f32 have its alignment.
-        Self(unsafe { from.cast::<[f32; 8]>().read() })
+        // SAFETY: the caller promises N readable numbers; arrays of f32 have its alignment.
+        Self(unsafe { from.cast::<[f32; N]>().read() })
     }
 
     #[inline(always)]
     unsafe fn store(self, to: *mut f32) {
-        // SAFETY: the caller promises eight writable numbers.
-        unsafe { to.cast::<[f32; 8]>().write(self.0) }
+        // SAFETY: the caller promises N writable numbers.
+        unsafe { to.cast::<[f32; N]>().write(self.0) }
     }
 
     #[inline(always)]
     fn plus_product(mut self, a: Self, b: Self) -> Self {
-        for lane in 0..8 {
+        for lane in 0..N {
             self.0[lane] += a.0[lane] * b.0[lane];
         }
         self
@@ -86,7 +86,7 @@ impl Vector for Plain {
 
     #[inline(always)]
     fn less(mut self, other: Self) -> Self {
-        for lane in 0..8 {
+        for lane in 0..N {
             self.0[lane] -= other.0[lane];
         }
         self
@@ -94,7 +94,7 @@ impl Vector for Plain {
 
     #[inline(always)]
     fn max(mut self, other: Self) -> Self {
-        for lane in 0..8 {
+        for lane in 0..N {
             self.0[lane] = if self.0[lane] > other.0[lane] { self.0[lane] } else { other.0[lane] };
         }
         self
@@ -102,7 +102,7 @@ impl Vector for Plain {
 
     #[inline(always)]
     fn where_equal(mut self, a: Self, b: Self) -> Self {
-        for lane in 0..8 {
+        for lane in 0..N {
             self.0[lane] = if a.0[lane] == b.0[lane] { self.0[lane] } else { 0.0 };
         }
         self
@@ -110,8 +110,14 @@ impl Vector for Plain {
 
     #[inline(always)]
     fn sum(self) -> f32 {
-        let [a, b, c, d, e, f, g, h] = self.0;
-        ((a + e) + (c + g)) + ((b + f) + (d + h))
+        let (mut sums, mut width) = (self.0, N / 2);
+        while width > 0 {
+            for lane in 0..width {
+                sums[lane] += sums[lane + width];
+            }
+            width /= 2;
+        }
+        sums[0]
     }
 }
 

@@ -119,6 +119,7 @@ impl Layer for Conv {
             let gradient = &mut gradient[bias.clone()];
             isa.run(BiasGradient { dy, map: self.output.map, groups, gradient });
         }
+        gradient[self.weight.clone()].fill(0.0);
         WeightGradient {
             c: dy,
             c_row: self.output.map.channel(),
@@ -178,7 +179,7 @@ impl Work for BiasGradient<'_> {
                     }
                 }
             }
-            *gradient += sums.iter().sum::<f32>();
+            *gradient = sums.iter().sum::<f32>();
         }
     }
 }

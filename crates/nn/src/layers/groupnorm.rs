@@ -12,6 +12,7 @@
 use super::relu::mask;
 use super::sum::pass_on;
 use super::{Buffers, Layer, Mode};
+use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Work;
 use crate::kernels::vector::Vector;
 use crate::map::{Port, Write};
@@ -54,6 +55,8 @@ impl Layer for GroupNorm {
 
     fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]) {
         let (isa, groups) = (buffers.isa, buffers.groups());
+        gradient[self.scale.clone()].fill(0.0);
+        gradient[self.shift.clone()].fill(0.0);
         if self.relu {
             mask(buffers, &self.output);
         }
@@ -62,7 +65,7 @@ impl Layer for GroupNorm {
         }
         let dy = std::mem::take(&mut buffers.gradients[self.output.gradient]);
         let mut dx = match self.input.write {
-            Write::Skip => Vec::new(),
+            Write::Skip => Aligned::default(),
             _ => std::mem::take(&mut buffers.gradients[self.input.gradient]),
         };
         let x = &buffers.values[self.input.value];

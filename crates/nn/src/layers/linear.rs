@@ -8,6 +8,7 @@
 
 use super::relu::mask;
 use super::{Buffers, Layer, Mode, disjoint};
+use crate::kernels::aligned::Aligned;
 use crate::kernels::product::{Place, Places, Product, Start, Tap, Taps};
 use crate::map::{Port, Write};
 use std::ops::Range;
@@ -27,7 +28,7 @@ pub(crate) struct Linear {
     samples: Taps,
     columns: Places,
     /// The input, sample by sample.
-    rows: Vec<f32>,
+    rows: Aligned,
 }
 
 impl Linear {
@@ -60,7 +61,7 @@ impl Linear {
             backward: (taps(outs, ins), places(outs, ins)),
             samples: Taps::new((0..groups * lanes).map(sample).collect()),
             columns: Places::new(columns),
-            rows: vec![0.0; groups * lanes * ins],
+            rows: Aligned::zeros(groups * lanes * ins),
             input,
             output,
             weight,
@@ -100,6 +101,7 @@ impl Layer for Linear {
         let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
         let dy = &buffers.gradients[self.output.gradient];
         for (o, gradient) in gradient[self.bias.clone()].iter_mut().enumerate() {
+            *gradient = 0.0;
             for group in 0..groups {
                 let start = (group * outs + o) * lanes;
                 *gradient += dy[start..start + lanes].iter().sum::<f32>();
@@ -153,6 +155,7 @@ impl Linear {
     /// dw where the inputs do not fill a register.
     fn few_inputs(&self, dy: &[f32], groups: usize, gradient: &mut [f32]) {
         let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
+        gradient.fill(0.0);
         for (o, gradient) in gradient.chunks_exact_mut(ins).enumerate() {
             for n in 0..groups * lanes {
                 let dy = dy[(n / lanes * outs + o) * lanes + n % lanes];

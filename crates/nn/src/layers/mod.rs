@@ -12,6 +12,7 @@ pub(crate) mod maxpool;
 pub(crate) mod relu;
 pub(crate) mod sum;
 
+use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
 use fedtvd_core::stream::Stream;
 
@@ -20,7 +21,8 @@ pub(crate) trait Layer: Send {
     /// Values of the output from values of the input.
     fn forward(&mut self, buffers: &mut Buffers, params: &[f32], mode: &mut Mode<'_>);
 
-    /// Gradients of the input and of the parameters from gradients of the output.
+    /// Gradients of the input and of the parameters from gradients of the output; those of the parameters are
+    /// set, not added to.
     fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]);
 
     /// Moves running statistics after a forward pass in training; most layers have none.
@@ -40,8 +42,8 @@ pub(crate) struct Buffers {
     pub(crate) isa: Isa,
     /// Samples in the batch.
     pub(crate) samples: usize,
-    pub(crate) values: Vec<Vec<f32>>,
-    pub(crate) gradients: Vec<Vec<f32>>,
+    pub(crate) values: Vec<Aligned>,
+    pub(crate) gradients: Vec<Aligned>,
 }
 
 impl Buffers {
@@ -52,6 +54,6 @@ impl Buffers {
 }
 
 /// Distinct buffers, to read some and write others.
-pub(crate) fn disjoint<const N: usize>(buffers: &mut [Vec<f32>], which: [usize; N]) -> [&mut Vec<f32>; N] {
+pub(crate) fn disjoint<const N: usize>(buffers: &mut [Aligned], which: [usize; N]) -> [&mut Aligned; N] {
     buffers.get_disjoint_mut(which).expect("a layer's buffers are distinct")
 }

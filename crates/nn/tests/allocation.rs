@@ -1,0 +1,77 @@
+//! Steady-state training allocates nothing, and one ResNet-18 worker stays below 600 MB.
+
+#![expect(unsafe_code, reason = "a counting allocator is one by nature")]
+
+use fedtvd_core::layout::Layout;
+use fedtvd_core::params::Params;
+use fedtvd_core::pass::{Pass, Sgd};
+use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::stream::Key;
+use fedtvd_core::trainer::Trainer;
+use fedtvd_nn::{Cpu, models};
+use std::alloc::{GlobalAlloc, Layout as Block, System};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+static BYTES: AtomicUsize = AtomicUsize::new(0);
+
+// SAFETY: every call goes to the system's allocator unchanged; `realloc` and `alloc_zeroed` come through here.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, block: Block) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Relaxed);
+        BYTES.fetch_add(block.size(), Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(block) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, block: Block) {
+        BYTES.fetch_sub(block.size(), Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, block) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+// One test: the counters belong to the whole process.
+#[test]
+fn training_allocates_nothing_after_its_first_pass_and_resnet18_stays_small() {
+    for name in ["mlp", "lenet", "lenet-bn", "cnn-pfl", "resnet8", "resnet8-gn", "resnet18"] {
+        let model = models::ALL.iter().find(|model| model.name == name).unwrap();
+        let before = BYTES.load(Relaxed);
+        let network = models::named(name, model.input, model.classes).unwrap();
+        let size: usize = model.input.iter().product();
+        let labels = (0..32).map(|row| row % 10).collect();
+        let values = Values::Floats(vec![0.5; 32 * size]);
+        let samples = Arc::new(Samples::new(model.input, 10, values, labels, 32).unwrap());
+        let mut cpu = Cpu::new(&network, samples).unwrap();
+        let mut params = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
+        let rows: Vec<u32> = (0..32).collect();
+        let mut pass = Pass {
+            epochs: 1,
+            first_epoch: 0,
+            batch: 32,
+            key: Key::of(1),
+            keep_velocity: false,
+            sgd: Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
+            pull: None,
+            push: None,
+            logits: None,
+        };
+        cpu.pass(&mut params, &rows, &pass).unwrap();
+        if name == "resnet18" {
+            let held = BYTES.load(Relaxed) - before;
+            assert!(held < 600_000_000, "{held} bytes");
+            continue;
+        }
+        pass.epochs = 3;
+        pass.batch = 7;
+        let count = ALLOCATIONS.load(Relaxed);
+        cpu.pass(&mut params, &rows, &pass).unwrap();
+        assert_eq!(ALLOCATIONS.load(Relaxed), count, "{name}");
+    }
+}
