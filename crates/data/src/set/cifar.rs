@@ -3,13 +3,10 @@
 use super::catalogue::Entry;
 use super::load::{LoadError, Loaded};
 use super::places::Place;
+use crate::decode::archive::each_member;
 use crate::decode::cifar::{IMAGE, Layout, records};
 use crate::decode::{Flaw, Source};
 use fedtvd_core::samples::{Samples, Values};
-use flate2::read::MultiGzDecoder;
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Mean and deviation of red, green and blue over CIFAR-10's training set, used for both sets, for training
@@ -38,7 +35,7 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
             }
         }
         Place::Archive(path) => {
-            each_member(path, |name, reader| {
+            each_member(Source::open(path)?, |name, reader| {
                 if let Some((_, slot, labels, done)) = slots.iter_mut().find(|slot| slot.0 == name) {
                     labels.clear();
                     let name = format!("{} in {}", name, path.display());
@@ -65,29 +62,6 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
         class_names,
         notes: Vec::new(),
     })
-}
-
-/// Calls `visit` with the file name and content of each file in a tar.gz.
-pub(crate) fn each_member(
-    path: &Path,
-    mut visit: impl FnMut(&str, &mut dyn Read) -> Result<(), Flaw>,
-) -> Result<(), Flaw> {
-    let broken = |error: std::io::Error| Flaw {
-        file: path.display().to_string(),
-        offset: 0,
-        expected: "a tar.gz".to_owned(),
-        found: error.to_string(),
-    };
-    let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(broken)?);
-    let mut archive = tar::Archive::new(MultiGzDecoder::new(file));
-    for member in archive.entries().map_err(broken)? {
-        let mut member = member.map_err(broken)?;
-        let name = member.path().map_err(broken)?.file_name().map(|name| name.to_string_lossy().into_owned());
-        if let Some(name) = name.filter(|_| member.header().entry_type().is_file()) {
-            visit(&name, &mut member)?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
