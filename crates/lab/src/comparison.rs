@@ -3,7 +3,7 @@
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::{Experiment, ExperimentError};
-use fedtvd_run::setup::{Setup, SetupError};
+use fedtvd_run::setup::{Data, Setup, SetupError};
 use fedtvd_run::simulation::{Simulation, SimulationError};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -86,7 +86,7 @@ impl Comparison {
             .iter()
             .map(|name| Experiment::of(&config.with_strategy(name)).map(|e| e.run.strategy.label))
             .collect::<Result<_, _>>()?;
-        let data = Experiment::of(config)?.data.load(places).map_err(SetupError::Load)?;
+        let data = Data::load(&Experiment::of(config)?.data, places)?;
         let mut setups = Vec::new();
         for &seed in seeds {
             let experiment = Experiment::of(&config.with_seed(seed))?;
