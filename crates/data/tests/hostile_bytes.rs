@@ -128,7 +128,10 @@ fn decoders() -> Vec<Decoder> {
             seeds: vec![idx_file(&[0x803, 3, 4, 5], 60)],
             header: 16,
             mend: |bytes| {
-                if bytes.len() % 3 == 0 { gzip(&bytes)[..bytes.len() / 2].to_vec() } else { gzip(&bytes) }
+                let mut packed = gzip(&bytes);
+                // One in three is cut in the compressed bytes.
+                packed.truncate(packed.len() / if bytes.len() % 3 == 0 { 2 } else { 1 });
+                packed
             },
             decode: |bytes| past(idx::images(&mut open(bytes), &mut Vec::new()).map(drop), 16),
             // What the compressed header says is not known here; it is read from the decompressed bytes.
