@@ -54,7 +54,7 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
     let train = entry.train.iter().sum::<u64>() as usize;
     let samples =
         Samples::new(entry.shape, layout.classes(), Values::bytes(pixels, &NORMAL), labels.concat(), train)?;
-    let class_names = (0..layout.classes()).map(|class| class.to_string()).collect();
+    let class_names = entry.class_names();
     Ok(Loaded {
         samples: Arc::new(samples),
         normal: NORMAL.to_vec(),
@@ -74,6 +74,7 @@ mod tests {
         about: "",
         licence: "",
         shape: [3, 32, 32],
+        names: &[],
         train: &[1, 2],
         test: &[1, 0],
         folders: &[],
@@ -119,6 +120,22 @@ mod tests {
         samples.read(3, &mut row);
         // Pixel 4 of 255 in red, by the published mean and deviation.
         assert!((row[0] - (4.0 / 255.0 - 0.491_399_68) / 0.247_032_33).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_fine_labels_of_cifar_100_are_read_from_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, labels) in [("one.bin", vec![99, 5]), ("two.bin", vec![50]), ("test.bin", vec![0])] {
+            let records: Vec<u8> =
+                labels.into_iter().flat_map(|label| [vec![3], record(label, label)].concat()).collect();
+            std::fs::write(folder.path().join(name), records).unwrap();
+        }
+        let parts: Vec<Part> =
+            SMALL.parts.iter().map(|part| Part { length: part.length / 3073 * 3074, ..*part }).collect();
+        let entry = Entry { parts: parts.leak(), ..SMALL };
+        let place = Place::Folder(folder.path().to_owned());
+        let samples = load(&entry, Layout::Cifar100, &place).unwrap().samples;
+        assert_eq!((samples.labels(), samples.classes()), ([99, 5, 50, 0].as_slice(), 100));
     }
 
     #[test]
