@@ -85,6 +85,7 @@ fn entry(address: &'static str, content: &[u8]) -> Entry {
         about: "",
         licence: "",
         shape: [1, 1, 1],
+        names: &[],
         train: &[1],
         test: &[1],
         folders: &["test-set"],

@@ -134,6 +134,11 @@ impl<'a> Source<'a> {
         self.reader
     }
 
+    /// The file's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.file
+    }
+
     /// How many bytes have been read.
     pub fn offset(&self) -> u64 {
         self.offset

@@ -1,9 +1,9 @@
 //! Whether the files of a data set are the published ones.
 
 use super::catalogue::{Entry, Part};
-use super::cifar::each_member;
 use super::load::{LoadError, by_name};
 use super::places::{Place, Places, file};
+use crate::decode::archive::each_member;
 use crate::decode::{Flaw, Source};
 use crate::hex;
 use serde::Serialize;
@@ -70,7 +70,7 @@ pub(crate) fn checks(parts: &[Part], place: &Place) -> Result<Vec<Check>, Flaw> 
                 found.insert(part.name, hash_of_file(&file(folder, part.name))?);
             }
         }
-        Place::Archive(path) => each_member(path, |name, reader| {
+        Place::Archive(path) => each_member(Source::open(path)?, |name, reader| {
             if let Some(part) = parts.iter().find(|part| part.name == name) {
                 found.insert(part.name, hash(reader).map_err(|error| unreadable(path, &error))?);
             }
