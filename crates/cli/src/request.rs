@@ -5,6 +5,7 @@ use clap::Args;
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use fedtvd_run::digest::sha256;
+use fedtvd_run::simulation::Means;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -135,4 +136,25 @@ pub(crate) fn unused(name: &str, config: &Config, more: &str) -> PathBuf {
     let place = |end: String| Path::new("runs").join(format!("{name}-{}{end}", &hash[..8]));
     let mut paths = std::iter::once(place(String::new())).chain((2..).map(|n: u32| place(format!("-{n}"))));
     paths.find(|path| !path.exists()).expect("numbers do not run out")
+}
+
+/// What a run may use.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Resources {
+    /// Threads that train clients; all cores unless given
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Megabytes of updates that stay in memory; the others go to a temporary file
+    #[arg(long, value_name = "MB", default_value_t = 128)]
+    update_memory: usize,
+}
+
+impl Resources {
+    /// As the run wants them.
+    pub(crate) fn means(self) -> Result<Means, Failure> {
+        Ok(Means {
+            workers: workers(self.workers)?,
+            update_memory: self.update_memory.saturating_mul(1 << 20),
+        })
+    }
 }

@@ -1,6 +1,6 @@
 //! `fedtvd resume DIR`: goes on after a stop or a crash, to the same bits.
 
-use crate::request::{Failure, Output, workers};
+use crate::request::{Failure, Output, Resources};
 use crate::run::{failure, finished, go};
 use crate::watch::Watch;
 use clap::Args;
@@ -17,9 +17,8 @@ pub(crate) struct Resume {
     /// Folder with data sets; FEDTVD_DATA unless given
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Threads that train clients; all cores unless given
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    #[command(flatten)]
+    resources: Resources,
     #[command(flatten)]
     watch: Watch,
     #[command(flatten)]
@@ -30,7 +29,7 @@ impl Resume {
     /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let places = Places::new(self.data.clone());
-        match Runner::resume(&self.directory, &places, workers(self.workers)?).map_err(failure)? {
+        match Runner::resume(&self.directory, &places, self.resources.means()?).map_err(failure)? {
             Ok(runner) => go(runner, &self.watch, self.output),
             Err(summary) => {
                 self.watch.note(self.output, "this run is done; nothing to go on with");

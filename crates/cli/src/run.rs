@@ -1,6 +1,6 @@
 //! `fedtvd run [CONFIG]`: one experiment into a run directory.
 
-use crate::request::{Configured, Failure, Output, unused, workers};
+use crate::request::{Configured, Failure, Output, Resources, unused};
 use crate::watch::{Watch, stop_flag};
 use clap::Args;
 use fedtvd_run::estimate::{Estimate, estimate};
@@ -19,9 +19,8 @@ pub(crate) struct Run {
     /// The run directory; runs/NAME-HASH unless given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Threads that train clients; all cores unless given
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    #[command(flatten)]
+    resources: Resources,
     /// Check everything, time a few steps, and estimate time and memory
     #[arg(long)]
     dry_run: bool,
@@ -37,11 +36,11 @@ impl Run {
         let config = self.configured.read()?;
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
-        let workers = workers(self.workers)?;
+        let means = self.resources.means()?;
         if self.dry_run {
             let setup = Setup::new(&experiment, &data).map_err(Failure::request)?;
-            let estimate = estimate(&experiment, &setup, workers).map_err(Failure::work)?;
-            return self.output.answer(&estimate, || estimated(&estimate, workers));
+            let estimate = estimate(&experiment, &setup, means.workers).map_err(Failure::work)?;
+            return self.output.answer(&estimate, || estimated(&estimate, means.workers));
         }
         let out = match &self.out {
             Some(out) => out.clone(),
@@ -53,7 +52,7 @@ impl Run {
                 unused(&name, &config, "")
             }
         };
-        let runner = Runner::start(&config, &data, &out, workers).map_err(failure)?;
+        let runner = Runner::start(&config, &data, &out, means).map_err(failure)?;
         for note in &data.loaded.notes {
             self.watch.note(self.output, note);
         }

@@ -1,6 +1,6 @@
 //! `fedtvd verify DIR`: recomputes rounds of a run and compares the bits.
 
-use crate::request::{Failure, Output, workers};
+use crate::request::{Failure, Output, Resources};
 use crate::run::failure;
 use anyhow::{anyhow, ensure};
 use clap::Args;
@@ -22,9 +22,8 @@ pub(crate) struct Verify {
     /// Folder with data sets; FEDTVD_DATA unless given
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Threads that train clients; all cores unless given
-    #[arg(long, value_name = "N")]
-    workers: Option<usize>,
+    #[command(flatten)]
+    resources: Resources,
     #[command(flatten)]
     output: Output,
 }
@@ -40,7 +39,7 @@ impl Verify {
                 eprintln!("round {round} recomputed");
             }
         };
-        let verdict = verify(&self.directory, &places, workers(self.workers)?, rounds.as_ref(), &mut show);
+        let verdict = verify(&self.directory, &places, self.resources.means()?, rounds.as_ref(), &mut show);
         let verdict = verdict.map_err(|error| match error {
             VerifyError::Run(error) => failure(error),
             other => Failure::request(other),

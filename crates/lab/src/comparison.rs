@@ -6,6 +6,7 @@ use fedtvd_run::experiment::{Experiment, ExperimentError};
 use fedtvd_run::line::Line;
 use fedtvd_run::runner::{End, RunError, Runner};
 use fedtvd_run::setup::{Data, Setup, SetupError};
+use fedtvd_run::simulation::Means;
 use fedtvd_run::summary::{Summary, images};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -167,9 +168,10 @@ impl Comparison {
         let failed = |error| ComparisonError::Run { strategy: label.clone(), seed, error: Box::new(error) };
         let directory = out.join(format!("{}-seed{seed}", label.replace(':', "-")));
         let (epochs, rounds) = (experiment.run.local.epochs, experiment.rounds);
-        let runner = Runner::start_with(config, experiment.clone(), Arc::clone(setup), &directory, 1)
-            .map_err(failed)?
-            .without_checkpoints();
+        let runner =
+            Runner::start_with(config, experiment.clone(), Arc::clone(setup), &directory, Means::workers(1))
+                .map_err(failed)?
+                .without_checkpoints();
         let (mut accuracy, mut effective) = (Vec::new(), Vec::new());
         let mut show = |line: &Line| {
             accuracy.push(line.accuracy);

@@ -2,17 +2,20 @@
 
 use crate::checkpoint::Memories;
 use crate::setup::Setup;
+use crate::spool::Spool;
 use fedtvd_core::client;
 use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::job::{Fleet, Job, Survey};
+use fedtvd_core::job::{Fleet, Job, Offer, Survey};
+use fedtvd_core::local::Local;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::notation;
 use fedtvd_core::params::Params;
 use fedtvd_core::profile::{ClientId, Profile};
 use fedtvd_core::recipe::Strategy;
 use fedtvd_core::statistic::size;
+use fedtvd_core::stream::{Key, Purpose};
 use fedtvd_core::trainer::{Evaluation, TrainFailure, Trainer};
-use fedtvd_core::updates::{InMemory, Updates, Upload};
+use fedtvd_core::updates::{Outcome, Updates, Upload};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -22,6 +25,34 @@ pub struct Threads {
     workers: Vec<Box<dyn Trainer>>,
     /// For each client what it remembers, by the round in which it learned it.
     memories: Memories,
+    /// Bytes of updates that stay in memory; the others go to a temporary file.
+    update_memory: usize,
+    trouble: Trouble,
+}
+
+/// What can happen to clients, drawn for each client and round.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Trouble {
+    /// Where it is drawn from.
+    pub seed: u64,
+    /// Probability that a client vanishes.
+    pub absent: f64,
+    /// Probability that it finishes fewer epochs, at least one.
+    pub partial: f64,
+}
+
+impl Trouble {
+    /// How many epochs a client finishes; `None` where it vanishes.
+    fn epochs(&self, job: &Job) -> Option<u32> {
+        let ordered = job.offer.local.epochs;
+        if self.absent == 0.0 && self.partial == 0.0 {
+            return Some(ordered);
+        }
+        let mut stream = Key::of(self.seed).at(Purpose::Absence, job.offer.round, job.client).stream(0);
+        let (vanishes, tires) = (stream.unit() < self.absent, stream.unit() < self.partial);
+        let fewer = 1 + stream.below(u64::from(ordered.max(2) - 1)) as u32;
+        (!vanishes).then_some(if tires { fewer.min(ordered) } else { ordered })
+    }
 }
 
 /// Test rows evaluated at once: the sum of the losses must not depend on the number of workers.
@@ -32,9 +63,14 @@ impl Threads {
     ///
     /// # Panics
     /// When there is no trainer.
-    pub fn new(setup: Arc<Setup>, workers: Vec<Box<dyn Trainer>>) -> Self {
+    pub fn new(
+        setup: Arc<Setup>,
+        workers: Vec<Box<dyn Trainer>>,
+        update_memory: usize,
+        trouble: Trouble,
+    ) -> Self {
         assert!(!workers.is_empty(), "a fleet needs at least one worker");
-        Self { setup, workers, memories: Memories::new() }
+        Self { setup, workers, memories: Memories::new(), update_memory, trouble }
     }
 
     /// Evaluates a model on all workers; the sums are taken in the order of the rows.
@@ -79,30 +115,46 @@ impl Fleet for Threads {
     }
 
     fn work(&mut self, jobs: &[Job]) -> Box<dyn Updates> {
-        let Some(first) = jobs.first() else { return Box::new(InMemory::new(Vec::new())) };
+        let spool = Spool::new(self.update_memory);
+        let Some(first) = jobs.first() else { return Box::new(spool.close(Vec::new())) };
         let strategy = notation::strategy(&first.offer.strategy, [])
             .map_err(|error| ClientFailure::BadJob(error.to_string()));
         let mut longest_first: Vec<&Job> = jobs.iter().collect();
         longest_first
             .sort_by_key(|job| std::cmp::Reverse(self.setup.client(job.client).map(|c| c.rows.len())));
-        let (setup, memories) = (&self.setup, &self.memories);
+        let (setup, memories, trouble) = (&self.setup, &self.memories, &self.trouble);
         let answers = share_out(&mut self.workers, longest_first.len(), |trainer, place| {
             let job = longest_first[place];
             let strategy = strategy.as_ref().map_err(Clone::clone)?;
-            answer(setup, memories, strategy, job, trainer)
+            let job = shortened(job, trouble.epochs(job).ok_or(ClientFailure::Absent)?);
+            let (mut upload, memory) = answer(setup, memories, strategy, &job, trainer)?;
+            let kept = spool.keep(&mut upload)?;
+            Ok((upload.report, kept, memory))
         });
-        let mut uploads = Vec::with_capacity(jobs.len());
+        let mut kept = Vec::with_capacity(jobs.len());
         for (job, answer) in longest_first.into_iter().zip(answers) {
-            let answer = answer.map(|(upload, memory)| {
-                if !memory.is_empty() {
-                    self.learn(job, memory);
+            let client = job.client;
+            kept.push(match answer {
+                Ok((report, update, memory)) => {
+                    if !memory.is_empty() {
+                        self.learn(job, memory);
+                    }
+                    (Outcome { client, answer: Ok(report) }, Some(update))
                 }
-                upload
+                Err(failure) => (Outcome { client, answer: Err(failure) }, None),
             });
-            uploads.push((job.client, answer));
         }
-        Box::new(InMemory::new(uploads))
+        Box::new(spool.close(kept))
     }
+}
+
+/// The job with so many epochs.
+fn shortened(job: &Job, epochs: u32) -> Job {
+    if epochs == job.offer.local.epochs {
+        return job.clone();
+    }
+    let local = Local { epochs, ..job.offer.local };
+    Job { offer: Arc::new(Offer { local, ..Offer::clone(&job.offer) }), ..job.clone() }
 }
 
 fn answer(

@@ -192,6 +192,16 @@ pub const ALL: &[Key] = &[
         kind: count(1, 1, 1_000_000),
         about: "updates below which a round changes nothing",
     },
+    Key {
+        path: "cohort.absent",
+        kind: number(0.0, Range::UNIT),
+        about: "probability that an asked client vanishes",
+    },
+    Key {
+        path: "cohort.partial",
+        kind: number(0.0, Range::UNIT),
+        about: "probability that an asked client finishes fewer epochs, at least one",
+    },
     Key { path: "cohort.seed", kind: Kind::Seed, about: "seed of the cohorts; follows seed unless set" },
     Key { path: "local.epochs", kind: count(4, 1, 10_000), about: "epochs of local training per round" },
     Key { path: "local.batch", kind: count(32, 1, 1_000_000), about: "samples per step" },

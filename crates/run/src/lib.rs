@@ -14,6 +14,7 @@ pub mod manifest;
 pub mod runner;
 pub mod setup;
 pub mod simulation;
+pub mod spool;
 pub mod summary;
 pub mod value;
 pub mod verify;

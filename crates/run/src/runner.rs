@@ -8,7 +8,7 @@ use crate::files::{FileError, write};
 use crate::line::Line;
 use crate::manifest::{FORMAT, Manifest};
 use crate::setup::{Data, Setup, SetupError};
-use crate::simulation::{Simulation, SimulationError};
+use crate::simulation::{Means, Simulation, SimulationError};
 use crate::summary::{Summary, images, last_accuracy, peak_memory};
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
@@ -99,10 +99,10 @@ const COST_FACTOR: u32 = 60;
 
 impl Runner {
     /// A new run in this directory.
-    pub fn start(config: &Config, data: &Data, path: &Path, workers: usize) -> Result<Self, RunError> {
+    pub fn start(config: &Config, data: &Data, path: &Path, means: Means) -> Result<Self, RunError> {
         let experiment = Experiment::of(config)?;
         let setup = Arc::new(Setup::new(&experiment, data)?);
-        Self::start_with(config, experiment, setup, path, workers)
+        Self::start_with(config, experiment, setup, path, means)
     }
 
     /// A new run of an experiment that is set up already.
@@ -111,9 +111,9 @@ impl Runner {
         experiment: Experiment,
         setup: Arc<Setup>,
         path: &Path,
-        workers: usize,
+        means: Means,
     ) -> Result<Self, RunError> {
-        let simulation = Simulation::new(&experiment, &setup, workers)?;
+        let simulation = Simulation::new(&experiment, &setup, means)?;
         let manifest = Manifest {
             format: FORMAT,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -131,13 +131,13 @@ impl Runner {
     }
 
     /// Goes on with the run in this directory; `Err` holds the summary of one that is done.
-    pub fn resume(path: &Path, places: &Places, workers: usize) -> Result<Result<Self, Summary>, RunError> {
+    pub fn resume(path: &Path, places: &Places, means: Means) -> Result<Result<Self, Summary>, RunError> {
         let directory = RunDirectory::open(path)?;
         if let Some(summary) = directory.summary()? {
             return Ok(Err(summary));
         }
         let (experiment, setup) = reopen(&directory, places)?;
-        let mut simulation = Simulation::new(&experiment, &setup, workers)?;
+        let mut simulation = Simulation::new(&experiment, &setup, means)?;
         let manifest = directory.manifest()?;
         let mut notes = Vec::new();
         if manifest.fingerprint != *simulation.fingerprint() {

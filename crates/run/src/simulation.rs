@@ -6,7 +6,8 @@ use crate::fleet::Threads;
 use crate::manifest::Fingerprint;
 use crate::setup::Setup;
 use fedtvd_core::enrolment::Refusal;
-use fedtvd_core::job::{Fleet, Job, Survey};
+use fedtvd_core::job::{Fleet, Job, Offer, Survey};
+use fedtvd_core::layout::Layout;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::params::Params;
 use fedtvd_core::record::RoundRecord;
@@ -27,6 +28,22 @@ pub struct Simulation {
     fleet: Threads,
     test_rows: Vec<u32>,
     fingerprint: Fingerprint,
+}
+
+/// What a run may use; it changes no bit of the result.
+#[derive(Clone, Copy, Debug)]
+pub struct Means {
+    /// Threads that train clients.
+    pub workers: usize,
+    /// Bytes of updates that stay in memory; the others go to a temporary file.
+    pub update_memory: usize,
+}
+
+impl Means {
+    /// So many workers and the usual memory.
+    pub fn workers(workers: usize) -> Self {
+        Self { workers, update_memory: 128 << 20 }
+    }
 }
 
 /// Why a run cannot start or go on.
@@ -84,16 +101,16 @@ impl SimulationError {
 
 impl Simulation {
     /// Everything before the first round: workers, the initial model, the clients' profiles.
-    pub fn new(experiment: &Experiment, setup: &Arc<Setup>, workers: usize) -> Result<Self, SimulationError> {
+    pub fn new(experiment: &Experiment, setup: &Arc<Setup>, means: Means) -> Result<Self, SimulationError> {
         let test_rows = setup.samples.test_rows();
         if test_rows.is_empty() {
             return Err(SimulationError::NoTest);
         }
         let worker = |_| Cpu::new(&setup.network, Arc::clone(&setup.samples));
-        let cpus: Vec<Cpu> = (0..workers.max(1)).map(worker).collect::<Result<_, _>>()?;
+        let cpus: Vec<Cpu> = (0..means.workers.max(1)).map(worker).collect::<Result<_, _>>()?;
         let fingerprint = Fingerprint::here(&cpus[0]);
         let workers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
-        let mut fleet = Threads::new(Arc::clone(setup), workers);
+        let mut fleet = Threads::new(Arc::clone(setup), workers, means.update_memory, experiment.trouble);
         let run = experiment.run.clone();
         let reference = reference(&experiment.reference, setup.samples.classes(), &mut fleet)?;
         let params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
@@ -143,17 +160,23 @@ impl Simulation {
     }
 }
 
-/// Bytes up and down in a real federation: the jobs of a round differ in nothing but a few digits, and so do its
-/// uploads.
+/// Bytes up and down in a real federation, to a few digits of the headers: one job and one upload are encoded without
+/// their numbers, and the others of the round are like them.
 fn traffic(jobs: &[Job], updates: &dyn Updates) -> (u64, u64) {
     let Some(job) = jobs.first() else { return (0, 0) };
-    let answered = updates.outcomes().iter().filter_map(|outcome| outcome.answer.as_ref().ok());
-    let up = answered.clone().next().map_or(0, |report| {
-        let params = Params::clone(&job.offer.params);
-        let carried = Memory::clone(&job.offer.carried);
-        Upload { client: job.client, params, carried, report: *report }.to_bytes().len()
+    let layout = &job.offer.params.layout;
+    let carried = job.offer.carried.arrays().count();
+    let numbers = 4 * (layout.len() + carried * layout.trainable()) as u64;
+    let (params, carried) = (Params::zeros(Arc::new(Layout::vector(0))), Memory::default());
+    let offer =
+        Offer { params: Arc::new(params.clone()), carried: Arc::default(), ..Offer::clone(&job.offer) };
+    let down = numbers + Job { offer: Arc::new(offer), ..job.clone() }.to_bytes().len() as u64;
+    let mut answered = updates.outcomes().iter().filter_map(|outcome| outcome.answer.as_ref().ok());
+    let up = answered.next().map_or(0, |report| {
+        let upload = Upload { client: job.client, params, carried, report: *report };
+        (numbers + upload.to_bytes().len() as u64) * (1 + answered.count() as u64)
     });
-    (answered.count() as u64 * up as u64, jobs.len() as u64 * job.to_bytes().len() as u64)
+    (up, down * jobs.len() as u64)
 }
 
 /// Q, collected from all clients where the experiment says so.

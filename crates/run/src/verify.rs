@@ -4,7 +4,7 @@ use crate::checkpoint;
 use crate::directory::RunDirectory;
 use crate::line::Line;
 use crate::runner::{RunError, reopen};
-use crate::simulation::Simulation;
+use crate::simulation::{Means, Simulation};
 use fedtvd_data::set::Places;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -64,7 +64,7 @@ pub enum VerifyError {
 pub fn verify(
     path: &Path,
     places: &Places,
-    workers: usize,
+    means: Means,
     chosen: Option<&BTreeSet<u32>>,
     show: &mut dyn FnMut(u32),
 ) -> Result<Verdict, VerifyError> {
@@ -80,7 +80,7 @@ pub fn verify(
         return Err(VerifyError::NoSuchRound { round, last: lines.len(), directory: name });
     }
     let (experiment, setup) = reopen(&directory, places)?;
-    let mut simulation = Simulation::new(&experiment, &setup, workers).map_err(RunError::from)?;
+    let mut simulation = Simulation::new(&experiment, &setup, means).map_err(RunError::from)?;
     let manifest = directory.manifest().map_err(RunError::from)?;
     let same_fingerprint = manifest.fingerprint == *simulation.fingerprint();
     let checkpoints = checkpoint::list(&directory.file("checkpoint")).map_err(RunError::from)?;

@@ -1,7 +1,9 @@
 //! The same seed gives the same bits: for any number of workers, any order of arrival, from a reloaded state.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::job::Fleet;
+use fedtvd_core::record::ClientRecord;
 use fedtvd_core::round::{close, plan};
 use fedtvd_core::run::State;
 use fedtvd_core::samples::{Samples, Values};
@@ -12,7 +14,7 @@ use fedtvd_data::set::Loaded;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::Simulation;
+use fedtvd_run::simulation::{Means, Simulation};
 use std::sync::Arc;
 
 /// 600 noisy 6x6 images of 4 classes: each class has its own bright row.
@@ -45,7 +47,7 @@ fn experiment(strategy: &str) -> (Experiment, Arc<Setup>) {
 /// The state's bytes after some rounds.
 fn after(strategy: &str, workers: usize, rounds: u32) -> Vec<u8> {
     let (experiment, setup) = experiment(strategy);
-    let mut simulation = Simulation::new(&experiment, &setup, workers).unwrap();
+    let mut simulation = Simulation::new(&experiment, &setup, Means::workers(workers)).unwrap();
     for _ in 0..rounds {
         simulation.round().unwrap();
     }
@@ -68,12 +70,12 @@ fn one_and_seven_workers_give_the_same_bits() {
 fn a_run_from_a_reloaded_state_gives_the_same_bits() {
     for name in names() {
         let (experiment, setup) = experiment(name);
-        let mut first = Simulation::new(&experiment, &setup, 2).unwrap();
+        let mut first = Simulation::new(&experiment, &setup, Means::workers(2)).unwrap();
         first.round().unwrap();
         first.round().unwrap();
         let saved = first.state().to_bytes();
         let memories = first.fleet().memories().clone();
-        let mut second = Simulation::new(&experiment, &setup, 3).unwrap();
+        let mut second = Simulation::new(&experiment, &setup, Means::workers(3)).unwrap();
         second.restore(State::from_bytes(&saved, &setup.layout).unwrap());
         second.fleet().remember(memories);
         second.round().unwrap();
@@ -86,7 +88,7 @@ fn a_run_from_a_reloaded_state_gives_the_same_bits() {
 fn another_seed_gives_other_bits() {
     let (mut experiment, setup) = experiment("fedtvd");
     experiment.run.seed += 1;
-    let mut other = Simulation::new(&experiment, &setup, 1).unwrap();
+    let mut other = Simulation::new(&experiment, &setup, Means::workers(1)).unwrap();
     other.round().unwrap();
     assert_ne!(other.state().to_bytes(), after("fedtvd", 1, 1));
 }
@@ -95,7 +97,7 @@ fn another_seed_gives_other_bits() {
 fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
     for name in names() {
         let (experiment, setup) = experiment(name);
-        let mut simulation = Simulation::new(&experiment, &setup, 1).unwrap();
+        let mut simulation = Simulation::new(&experiment, &setup, Means::workers(1)).unwrap();
         let state = simulation.state().clone();
         let jobs = plan(&experiment.run, &state);
         let updates = simulation.fleet().work(&jobs);
@@ -129,9 +131,43 @@ fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
 }
 
 #[test]
+fn updates_in_a_file_give_the_same_bits() {
+    for name in names() {
+        let (experiment, setup) = experiment(name);
+        let means = Means { workers: 2, update_memory: 0 };
+        let mut simulation = Simulation::new(&experiment, &setup, means).unwrap();
+        (0..4).for_each(|_| drop(simulation.round().unwrap()));
+        assert_eq!(simulation.state().to_bytes(), after(name, 1, 4), "{name}");
+    }
+}
+
+#[test]
+fn clients_that_vanish_or_tire_are_data_and_the_others_count() {
+    let (mut experiment, setup) = experiment("fedprox");
+    experiment.trouble.absent = 0.4;
+    experiment.trouble.partial = 0.5;
+    let rounds = |workers| {
+        let mut simulation = Simulation::new(&experiment, &setup, Means::workers(workers)).unwrap();
+        (0..8).map(|_| simulation.round().unwrap().record).collect::<Vec<_>>()
+    };
+    let records = rounds(1);
+    assert_eq!(records, rounds(3), "trouble comes from the seed, not from the threads");
+    let clients = || records.iter().flat_map(|record| &record.clients);
+    let absent = clients().filter(|client| client.failure == Some(ClientFailure::Absent)).count();
+    // 48 clients asked, 0.4 of them absent: 19 expected, deviation 3.4.
+    assert!((9..=29).contains(&absent), "{absent} of 48");
+    let steps = |client: &&ClientRecord| client.steps == Some(client.size.div_ceil(8));
+    assert!(clients().any(|client| steps(&client)), "some finish one of two epochs");
+    for record in &records {
+        let sum: f64 = record.clients.iter().filter_map(|client| client.weight).sum();
+        assert!((sum - 1.0).abs() < 1e-12 || record.unchanged.is_some());
+    }
+}
+
+#[test]
 fn training_learns() {
     let (experiment, setup) = experiment("fedavg");
-    let mut simulation = Simulation::new(&experiment, &setup, 2).unwrap();
+    let mut simulation = Simulation::new(&experiment, &setup, Means::workers(2)).unwrap();
     let accuracies: Vec<f64> = (0..15).map(|_| simulation.round().unwrap().evaluation.accuracy()).collect();
     // Chance is 0.25; a linear model separates bright rows under noise of half their height.
     assert!(accuracies[14] > 0.8, "{accuracies:?}");
@@ -145,7 +181,7 @@ fn an_aggregated_reference_is_the_training_sets_distribution() {
     }
     let experiment = Experiment::of(&config).unwrap();
     let setup = Arc::new(Setup::new(&experiment, &data()).unwrap());
-    let simulation = Simulation::new(&experiment, &setup, 1).unwrap();
+    let simulation = Simulation::new(&experiment, &setup, Means::workers(1)).unwrap();
     // 500 training rows of four classes in turn.
     assert_eq!(simulation.state().reference.shares(), [0.25; 4]);
     assert!(experiment.run.fixed_roster);

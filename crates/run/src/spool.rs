@@ -1,0 +1,217 @@
+//! The updates of a round in memory up to a budget, and beyond it in a temporary file.
+//!
+//! The round reads them back in client order, in blocks of coordinates, as often as its rule needs, so what is
+//! where changes no bit.
+
+use fedtvd_core::failure::ClientFailure;
+use fedtvd_core::memory::{Array, Memory};
+use fedtvd_core::params::Params;
+use fedtvd_core::profile::ClientId;
+use fedtvd_core::updates::{Outcome, Part, ReadFailure, Updates, Upload};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Where updates go as they come.
+pub struct Spool {
+    budget: usize,
+    shelf: Mutex<Shelf>,
+}
+
+#[derive(Default)]
+struct Shelf {
+    used: usize,
+    file: Option<File>,
+    end: u64,
+}
+
+/// An update on the shelf: still in memory, or the places of its parts in the file.
+pub enum Kept {
+    /// In memory.
+    Here(Params, Memory),
+    /// Name (none for the model), first byte and length of each part.
+    There(Vec<(Option<String>, u64, usize)>),
+}
+
+impl Spool {
+    /// A spool that keeps up to `budget` bytes in memory.
+    pub fn new(budget: usize) -> Self {
+        Self { budget, shelf: Mutex::default() }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an update's numbers; a disk that does not take them is the client's failure.
+    pub fn keep(&self, upload: &mut Upload) -> Result<Kept, ClientFailure> {
+        let parts = |upload: &Upload| 1 + upload.carried.arrays().count();
+        let size = 4 * upload.params.values.len() * parts(upload);
+        let mut shelf = self.shelf();
+        let carried = std::mem::take(&mut upload.carried);
+        if shelf.used + size <= self.budget {
+            shelf.used += size;
+            let layout = upload.params.layout.clone();
+            let params = std::mem::replace(&mut upload.params, Params { layout, values: Vec::new() });
+            return Ok(Kept::Here(params, carried));
+        }
+        let unwritten =
+            |error: io::Error| ClientFailure::Training(format!("its update could not be spooled: {error}"));
+        let mut places = Vec::new();
+        let model = std::mem::take(&mut upload.params.values);
+        places.push((None, shelf.end, model.len()));
+        shelf.write(&model).map_err(unwritten)?;
+        for (name, array) in carried.arrays() {
+            let Array::F32(values) = array else { continue };
+            places.push((Some(name.to_owned()), shelf.end, values.len()));
+            shelf.write(values).map_err(unwritten)?;
+        }
+        Ok(Kept::There(places))
+    }
+
+    /// All updates, in client order.
+    pub fn close(self, mut answers: Vec<(Outcome, Option<Kept>)>) -> Spooled {
+        // Floating-point sums depend on their order; arrival order is not reproducible.
+        answers.sort_by_key(|(outcome, _)| outcome.client);
+        let (outcomes, kept) = answers.into_iter().unzip();
+        Spooled { outcomes, kept, shelf: self.shelf }
+    }
+}
+
+impl Shelf {
+    fn write(&mut self, values: &[f32]) -> io::Result<()> {
+        if self.file.is_none() {
+            self.file = Some(tempfile::tempfile()?);
+        }
+        let Some(file) = &mut self.file else { unreachable!("it was just made") };
+        file.seek(SeekFrom::Start(self.end))?;
+        for block in values.chunks(1 << 16) {
+            let bytes: Vec<u8> = block.iter().flat_map(|value| value.to_le_bytes()).collect();
+            file.write_all(&bytes)?;
+            self.end += bytes.len() as u64;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, place: u64, out: &mut [f32]) -> io::Result<()> {
+        let Some(file) = &mut self.file else { return Err(io::ErrorKind::NotFound.into()) };
+        file.seek(SeekFrom::Start(place))?;
+        let mut bytes = vec![0; 4 * out.len()];
+        file.read_exact(&mut bytes)?;
+        for (out, chunk) in out.iter_mut().zip(bytes.as_chunks().0) {
+            *out = f32::from_le_bytes(*chunk);
+        }
+        Ok(())
+    }
+}
+
+/// The updates of a round, wherever they are.
+pub struct Spooled {
+    outcomes: Vec<Outcome>,
+    kept: Vec<Option<Kept>>,
+    shelf: Mutex<Shelf>,
+}
+
+impl Spooled {
+    /// Place and length of a part in the file.
+    fn place(&self, index: usize, part: Part<'_>) -> Option<(u64, usize)> {
+        let Some(Kept::There(places)) = &self.kept[index] else { return None };
+        let wanted = match part {
+            Part::Model => None,
+            Part::Carried(name) => Some(name),
+        };
+        places.iter().find(|(name, ..)| name.as_deref() == wanted).map(|(_, place, len)| (*place, *len))
+    }
+
+    fn here(&self, index: usize, part: Part<'_>) -> Option<&[f32]> {
+        match (&self.kept[index], part) {
+            (Some(Kept::Here(params, _)), Part::Model) => Some(&params.values),
+            (Some(Kept::Here(_, carried)), Part::Carried(name)) => carried.f32(name),
+            _ => None,
+        }
+    }
+
+    fn failure(&self, index: usize, why: impl ToString) -> ReadFailure {
+        let client: ClientId = self.outcomes[index].client;
+        ReadFailure { client, why: why.to_string() }
+    }
+}
+
+impl Updates for Spooled {
+    fn outcomes(&self) -> &[Outcome] {
+        &self.outcomes
+    }
+
+    fn len(&self, index: usize, part: Part<'_>) -> usize {
+        let there = || self.place(index, part).map_or(0, |(_, len)| len);
+        self.here(index, part).map_or_else(there, <[f32]>::len)
+    }
+
+    fn read(
+        &self,
+        index: usize,
+        part: Part<'_>,
+        range: Range<usize>,
+        out: &mut [f32],
+    ) -> Result<(), ReadFailure> {
+        if let Some(values) = self.here(index, part) {
+            let values = values.get(range).ok_or_else(|| self.failure(index, "it is too short"))?;
+            out.copy_from_slice(values);
+            return Ok(());
+        }
+        match self.place(index, part) {
+            Some((place, len)) if range.end <= len => {
+                let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
+                let read = shelf.read(place + 4 * range.start as u64, out);
+                read.map_err(|error| self.failure(index, error))
+            }
+            _ => Err(self.failure(index, "it is too short")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedtvd_core::layout::Layout;
+    use fedtvd_core::updates::Report;
+    use std::sync::Arc;
+
+    fn upload(client: ClientId) -> Upload {
+        let values: Vec<f32> = (0..100_000).map(|i| (i as f32).sin() + client as f32).collect();
+        let mut carried = Memory::default();
+        carried.put("control", values.iter().map(|x| -x).collect::<Vec<f32>>());
+        let params = Params { layout: Arc::new(Layout::vector(values.len())), values };
+        let report = Report { round: 0, steps: 1, reach: 0.1, losses: [1.0; 2], remembers: true };
+        Upload { client, params, carried, report }
+    }
+
+    #[test]
+    fn numbers_come_back_from_memory_and_from_the_file() {
+        // One update of 800,000 bytes fits; the others go to the file.
+        let spool = Spool::new(1_000_000);
+        let answers = [3, 1, 2].map(|client| {
+            let mut upload = upload(client);
+            let kept = spool.keep(&mut upload).unwrap();
+            (Outcome { client, answer: Ok(upload.report) }, Some(kept))
+        });
+        assert!(matches!(answers[0].1, Some(Kept::Here(..))) && matches!(answers[2].1, Some(Kept::There(_))));
+        let updates = spool.close(answers.into());
+        for (index, client) in [1, 2, 3].into_iter().enumerate() {
+            assert_eq!(updates.outcomes()[index].client, client);
+            let expected = upload(client);
+            for (part, values) in [
+                (Part::Model, expected.params.values.as_slice()),
+                (Part::Carried("control"), expected.carried.f32("control").unwrap()),
+            ] {
+                assert_eq!(updates.len(index, part), values.len());
+                let mut out = vec![0.0; 70_000];
+                updates.read(index, part, 20_000..90_000, &mut out).unwrap();
+                assert_eq!(out, values[20_000..90_000]);
+                assert!(updates.read(index, part, 99_999..100_001, &mut out[..2]).is_err());
+            }
+            assert_eq!(updates.len(index, Part::Carried("nothing")), 0);
+        }
+    }
+}
