@@ -44,6 +44,6 @@ mod tests {
         all.sort_unstable();
         assert_eq!(all, partition.clients[0]);
         assert_ne!(keep_back(&partition, 0.15, 2), rows);
-        assert_eq!(keep_back(&partition, 0.99, 1)[1].train.len(), 1);
+        assert_eq!(keep_back(&partition, 1.0 - 1e-12, 1)[1].train.len(), 1);
     }
 }

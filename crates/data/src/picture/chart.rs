@@ -48,7 +48,8 @@ fn caption(statistics: &Statistics, shown: usize) -> String {
 
 fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], column: f32, row: f32) {
     let most = shown.iter().flat_map(|client| &client.counts).copied().max().unwrap_or(1).max(1) as f32;
-    let full = (column.min(row) * 0.95 / 2.0).max(6.0);
+    // Large bubbles may reach over their neighbours; otherwise a hundred clients would be dots.
+    let full = (1.8 * column).min(row * 0.95) / 2.0;
     let every = (12.0 / row).ceil() as usize;
     for (class, name) in names.iter().enumerate() {
         let y = TOP + (class as f32 + 0.5) * row;

@@ -31,7 +31,7 @@ pub enum FetchError {
     Embedded(&'static str),
     /// The server cannot be reached, or stopped.
     #[error(
-        "{address}: {reason}; what has come is kept in {}, and fetching again goes on from there. \
+        "{address}: {reason}; what has come so far is kept in {}, and fetching again goes on from there. \
          Without a network, put the file {file} into {}",
         kept.display(),
         kept.parent().unwrap_or(kept).display()
