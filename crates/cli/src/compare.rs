@@ -1,18 +1,22 @@
 //! `fedtvd compare`: strategies side by side on the same splits, initial models and cohorts.
 
 use crate::progress::Bars;
-use crate::request::{Configured, Failure, Output};
-use anyhow::anyhow;
+use crate::request::{Configured, Failure, Output, unused, workers};
+use crate::run::failure;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_core::statistic::{Reference, tvd};
 use fedtvd_lab::chart::{MARKS, chart};
 use fedtvd_lab::comparison::{Comparison, ComparisonError, Curve};
+use fedtvd_lab::page::Page;
 use fedtvd_lab::statistics::mean;
 use fedtvd_lab::summary::{LAST, Line, mean_curve, summary};
 use fedtvd_run::config::Config;
+use fedtvd_run::summary::Summary;
 use fedtvd_run::value::Value;
 use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 /// Train several strategies side by side.
 #[derive(Args)]
@@ -28,29 +32,24 @@ pub(crate) struct Compare {
     /// How many rounds
     #[arg(long)]
     rounds: Option<u64>,
-    /// How many runs at a time; all cores unless set
-    #[arg(long)]
+    /// How many runs at a time; all cores unless given
+    #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    /// Folder for runs and report; runs/compare-HASH unless given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Open the report page when it is written
+    #[arg(long)]
+    open: bool,
     #[command(flatten)]
     output: Output,
 }
 
 #[derive(Serialize)]
 struct View<'a> {
-    runs: Vec<RunView<'a>>,
+    runs: Vec<&'a Summary>,
     summary: &'a [Line],
-    report: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-struct RunView<'a> {
-    strategy: &'a str,
-    seed: u64,
-    rounds: usize,
-    accuracy: f64,
-    last10_accuracy: f64,
-    seconds: f64,
-    images_per_second: f64,
+    report: &'a Path,
 }
 
 impl Compare {
@@ -68,18 +67,72 @@ impl Compare {
             eprintln!("{}\n", heading(&config, &comparison));
         }
         let bars = Bars::new(&comparison, quiet);
-        let workers =
-            self.workers.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let out = self.out.clone().unwrap_or_else(|| unused("compare", &config, &self.strategies.join(",")));
+        let workers = workers(self.workers)?;
         let curves =
-            comparison.run(workers, &|progress| bars.show(progress)).map_err(|error| match error {
-                ComparisonError::Run { .. } => Failure::work(error),
+            comparison.run(&out, workers, &|progress| bars.show(progress)).map_err(|error| match error {
+                ComparisonError::Run { strategy, seed, error } => {
+                    let context = format!("{strategy} with seed {seed}");
+                    match failure(*error) {
+                        Failure::Request(error) => Failure::Request(error.context(context)),
+                        Failure::Work(error) => Failure::Work(error.context(context)),
+                    }
+                }
                 _ => Failure::request(error),
             })?;
         bars.finish();
         let lines = summary(comparison.labels(), &curves);
-        let view = View { runs: runs(&comparison, &curves), summary: &lines, report: None };
-        self.output.answer(&view, || text(&comparison, &lines, &curves))
+        let verdicts = verdicts(&lines, comparison.seeds().len());
+        let report = out.join("report.html");
+        let page = Page {
+            heading: &heading(&config, &comparison),
+            lines: &lines,
+            curves: &curves,
+            verdicts: &verdicts,
+            config: &config.resolved(),
+            command: &self.command(&config),
+        };
+        let writing = || format!("writing {}", report.display());
+        std::fs::write(&report, page.html()).with_context(writing).map_err(Failure::Work)?;
+        let runs = curves.iter().map(|curve| &curve.summary).collect();
+        let view = View { runs, summary: &lines, report: &report };
+        self.output.answer(&view, || text(&lines, &curves, &verdicts, &report))?;
+        if self.open { open(&report) } else { Ok(()) }
     }
+
+    /// The command that repeats this comparison, without directories and worker counts.
+    fn command(&self, config: &Config) -> String {
+        let seeds = format!("--strategies {} --seeds {}", self.strategies.join(","), self.seeds);
+        let changes = config.changes().into_iter().map(|change| format!(" --set '{change}'"));
+        format!("fedtvd compare {seeds}{}", changes.collect::<String>())
+    }
+}
+
+/// Opens the page with what the system opens pages with.
+fn open(page: &Path) -> Result<(), Failure> {
+    let opener = if cfg!(target_os = "macos") {
+        "open"
+    } else if cfg!(windows) {
+        "explorer"
+    } else {
+        "xdg-open"
+    };
+    let started = std::process::Command::new(opener).arg(page).spawn();
+    started.with_context(|| format!("opening {} with {opener}", page.display())).map_err(Failure::Work)?;
+    Ok(())
+}
+
+/// What can be said, and what cannot.
+fn verdicts(lines: &[Line], seeds: usize) -> Vec<String> {
+    let first = &lines[0].strategy;
+    if seeds < 2 {
+        return vec!["One seed tells no strategies apart; use --seeds 5.".to_owned()];
+    }
+    let open = lines.iter().filter(|line| line.undecided());
+    open.map(|line| {
+        format!("No difference between {} and {first} can be told at {seeds} seeds.", line.strategy)
+    })
+    .collect()
 }
 
 /// `5` means five seeds counted up from the configuration's, `3,7` those two.
@@ -123,76 +176,35 @@ fn heading(config: &Config, comparison: &Comparison) -> String {
     )
 }
 
-fn runs<'a>(comparison: &'a Comparison, curves: &[Curve]) -> Vec<RunView<'a>> {
-    let view = |curve: &Curve| RunView {
-        strategy: &comparison.labels()[curve.strategy],
-        seed: curve.seed,
-        rounds: curve.accuracy.len(),
-        accuracy: curve.accuracy.last().copied().unwrap_or(0.0),
-        last10_accuracy: mean(&curve.accuracy[curve.accuracy.len().saturating_sub(LAST)..]),
-        seconds: curve.seconds,
-        images_per_second: curve.images as f64 / curve.seconds,
-    };
-    curves.iter().map(view).collect()
-}
-
-fn text(comparison: &Comparison, lines: &[Line], curves: &[Curve]) -> String {
+fn text(lines: &[Line], curves: &[Curve], verdicts: &[String], report: &Path) -> String {
     let wide = lines.iter().map(|line| line.strategy.len()).max().unwrap_or(0).max(8);
-    let seeds = comparison.seeds().len();
+    let seeds = curves.iter().filter(|curve| curve.strategy == 0).count();
     let first = &lines[0].strategy;
     let mut text = String::new();
+    let versus = format!("vs {first} (95 %)");
     let _ = writeln!(
         text,
-        "  {:wide$}  {:>12}  {:>22}  {:>5}  {:>6}  {:>6}  {:>7}",
-        "strategy",
-        "accuracy",
-        format!("vs {first} (95 %)"),
-        "wins",
-        "rounds",
-        "wobble",
-        "counted"
+        "  {:wide$}  {:>11}  {versus:>21}  {:>5}  {:>6}  {:>6}  {:>7}",
+        "strategy", "accuracy", "wins", "rounds", "wobble", "counted"
     );
     for (line, mark) in lines.iter().zip(MARKS.iter().cycle()) {
-        let points = |share: f64| format!("{:.1}", 100.0 * share);
-        let accuracy = format!(
-            "{}{}",
-            points(line.mean),
-            line.std.map_or(String::new(), |s| format!(" ± {}", points(s)))
-        );
-        let versus = match (line.difference, line.low, line.high) {
-            (Some(d), Some(low), Some(high)) => {
-                format!("{:+.1} [{:+.1}, {:+.1}]", 100.0 * d, 100.0 * low, 100.0 * high)
-            }
-            (Some(d), ..) => format!("{:+.1}", 100.0 * d),
-            _ => "—".to_owned(),
-        };
-        let wins = line.wins.map_or("—".to_owned(), |wins| format!("{wins}/{seeds}"));
-        let rounds = line.rounds_to_target.map_or("never".to_owned(), |rounds| rounds.to_string());
-        let wobble = line.wobble.map_or("—".to_owned(), points);
+        let [accuracy, versus, wins, rounds, wobble, counted] = line.cells(seeds);
         let _ = writeln!(
             text,
-            "{mark} {:wide$}  {accuracy:>12}  {versus:>22}  {wins:>5}  {rounds:>6}  {wobble:>6}  {:>7.1}",
-            line.strategy, line.effective_clients
+            "{mark} {:wide$}  {accuracy:>11}  {versus:>21}  {wins:>5}  {rounds:>6}  {wobble:>6}  {counted:>7}",
+            line.strategy
         );
     }
     let _ = writeln!(
         text,
-        "accuracy: last {LAST} rounds, in % · rounds: until {first}'s final accuracy · wobble: deviation between \
-         the last {LAST} · counted: effective clients\n"
+        "accuracy: last {LAST} rounds, in % · rounds: until {first}'s final accuracy\n\
+         wobble: deviation between the last {LAST} · counted: effective clients per round\n"
     );
     let means: Vec<Vec<f64>> = (0..lines.len())
         .map(|strategy| mean_curve(&curves.iter().filter(|c| c.strategy == strategy).collect::<Vec<_>>()))
         .collect();
     text += &chart(&means, 70, 14);
-    for line in lines
-        .iter()
-        .filter(|line| matches!((line.low, line.high), (Some(l), Some(h)) if l <= 0.0 && h >= 0.0))
-    {
-        let _ = writeln!(
-            text,
-            "No difference between {} and {first} can be told at {seeds} seeds.",
-            line.strategy
-        );
-    }
-    text
+    verdicts.iter().for_each(|verdict| text += &format!("{verdict}\n"));
+    let _ = writeln!(text, "Page:  {}      (--open)", report.display());
+    text + "Next:  fedtvd weights --counts \"30,30,30;20,40,40;10,30,70\"   ·   fedtvd init > mine.toml\n"
 }

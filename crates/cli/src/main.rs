@@ -3,13 +3,23 @@
 //! Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
 
 mod compare;
+mod completions;
+mod data;
+mod evaluate;
+mod init;
 mod markdown;
+mod models;
 mod progress;
 mod request;
+mod resume;
+mod run;
+mod split;
 mod strategies;
+mod verify;
+mod watch;
 mod weights;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use request::Failure;
 use std::process::ExitCode;
 
@@ -26,17 +36,44 @@ struct Cli {
 enum Verb {
     /// Train several strategies side by side on the same splits, initial models and cohorts
     Compare(compare::Compare),
+    /// Run one experiment into a run directory
+    Run(run::Run),
+    /// Go on with a run after a stop or a crash, to the same bits
+    Resume(resume::Resume),
+    /// Recompute rounds of a run and compare the bits
+    Verify(verify::Verify),
+    /// Accuracy, loss and confusion of a trained model
+    Evaluate(evaluate::Evaluate),
+    /// Print a commented configuration with every key
+    Init(init::Init),
     /// Explain how much each of some clients would count, and why
     Weights(weights::Weights),
+    /// Show how data is split over clients: a picture, statistics, plots, partition.json
+    Split(split::Split),
+    /// List, fetch, verify and find data sets
+    Data(data::Data),
     /// List the strategies, with parameters, defaults, ranges and papers
     Strategies(strategies::Strategies),
+    /// List the models
+    Models(models::Models),
+    /// Print completions for a shell
+    Completions(completions::Completions),
 }
 
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Compare(compare) => compare.answer(),
+        Verb::Run(run) => run.answer(),
+        Verb::Resume(resume) => resume.answer(),
+        Verb::Verify(verify) => verify.answer(),
+        Verb::Evaluate(evaluate) => evaluate.answer(),
+        Verb::Init(init) => init.answer(),
         Verb::Weights(weights) => weights.answer(),
+        Verb::Split(split) => split.answer(),
+        Verb::Data(data) => data.answer(),
         Verb::Strategies(strategies) => strategies.answer(),
+        Verb::Models(models) => models.answer(),
+        Verb::Completions(completions) => completions.answer(Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

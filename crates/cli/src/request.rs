@@ -4,8 +4,9 @@ use anyhow::Context;
 use clap::Args;
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
+use fedtvd_run::digest::sha256;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -83,16 +84,24 @@ pub(crate) struct Changes {
 impl Configured {
     /// The configuration as the file and the changes have it.
     pub(crate) fn read(&self) -> Result<Config, Failure> {
-        let config = match &self.config {
-            None => Config::default(),
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .with_context(|| format!("reading {}", path.display()))
-                    .map_err(Failure::Request)?;
-                Config::parse(&text).with_context(|| path.display().to_string()).map_err(Failure::Request)?
-            }
-        };
+        match &self.config {
+            None => self.changes.apply(Config::default()),
+            Some(path) => self.read_over(path),
+        }
+    }
+
+    /// The configuration of this file, with the changes.
+    pub(crate) fn read_over(&self, path: &Path) -> Result<Config, Failure> {
+        let read = || format!("reading {}", path.display());
+        let text = std::fs::read_to_string(path).with_context(read).map_err(Failure::Request)?;
+        let config =
+            Config::parse(&text).with_context(|| path.display().to_string()).map_err(Failure::Request)?;
         self.changes.apply(config)
+    }
+
+    /// Whether a configuration file was named.
+    pub(crate) fn names_file(&self) -> bool {
+        self.config.is_some()
     }
 
     /// Where data sets are looked for.
@@ -109,4 +118,21 @@ impl Changes {
         }
         Ok(config)
     }
+}
+
+/// How many threads to use: those asked for, or all cores.
+pub(crate) fn workers(asked: Option<usize>) -> Result<usize, Failure> {
+    match asked {
+        Some(0) => Err(Failure::Request(anyhow::anyhow!("--workers 0 does no work; at least 1 is needed"))),
+        Some(workers) => Ok(workers),
+        None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
+    }
+}
+
+/// runs/NAME-HASH for a configuration and what else decides, or with a number behind it where that is taken.
+pub(crate) fn unused(name: &str, config: &Config, more: &str) -> PathBuf {
+    let hash = sha256((config.resolved() + more).as_bytes());
+    let place = |end: String| Path::new("runs").join(format!("{name}-{}{end}", &hash[..8]));
+    let mut paths = std::iter::once(place(String::new())).chain((2..).map(|n: u32| place(format!("-{n}"))));
+    paths.find(|path| !path.exists()).expect("numbers do not run out")
 }

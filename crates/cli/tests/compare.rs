@@ -2,15 +2,25 @@
 
 mod program;
 
-use program::fedtvd;
+use program::{Answer, fedtvd};
 
 const SMALL: [&str; 9] =
     ["compare", "--rounds", "2", "--seeds", "2", "--set", "model.name=logistic", "--set", "clients=20"];
 
+/// Calls compare with results in a folder of its own.
+fn compare(more: &[&str]) -> (tempfile::TempDir, Answer) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let answer = fedtvd(&[SMALL.as_slice(), &["--out", &out], more].concat());
+    (folder, answer)
+}
+
 #[test]
-fn four_strategies_end_in_a_table() {
-    let answer = fedtvd(&[SMALL.as_slice(), &["--quiet"]].concat());
+fn four_strategies_end_in_a_table_and_a_page_that_needs_nothing_else() {
+    let (folder, answer) = compare(&["--quiet"]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).expect("the page is there");
+    assert!(page.contains("<polyline") && !page.contains("http"), "the page draws curves and loads nothing");
     for label in ["fedavg", "uniform", "fedtvd", "fedtvd+balanced"] {
         assert!(
             answer.out.lines().any(|line| line.contains(&format!(" {label} "))),
@@ -23,7 +33,7 @@ fn four_strategies_end_in_a_table() {
 #[test]
 fn json_has_every_run_and_the_summary_and_repeats() {
     let call = || {
-        let answer = fedtvd(&[SMALL.as_slice(), &["--json"]].concat());
+        let (_folder, answer) = compare(&["--json"]);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
         serde_json::from_str::<serde_json::Value>(&answer.out).expect("--json gives one JSON document")
     };

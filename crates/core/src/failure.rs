@@ -11,6 +11,9 @@ pub enum ClientFailure {
     /// No answer came in time.
     #[error("no answer")]
     Absent,
+    /// It gave two different answers to one job.
+    #[error("two different answers to one job")]
+    Twice,
     /// Training failed.
     #[error("training failed: {0}")]
     Training(String),

@@ -15,6 +15,7 @@ pub mod job;
 pub mod layout;
 pub mod local;
 pub mod memory;
+pub mod model_file;
 pub mod nearest;
 pub mod network;
 pub mod notation;

@@ -96,7 +96,10 @@ impl TryFrom<Vec<f64>> for Reference {
     type Error = ReferenceError;
     fn try_from(shares: Vec<f64>) -> Result<Self, ReferenceError> {
         // The sum was made exact when the value was first made; dividing again could change bits.
-        Self::given(shares.clone()).map(|_| Self(shares))
+        match shares.as_slice() {
+            [1.0] => Ok(Self::uniform(1)),
+            _ => Self::given(shares.clone()).map(|_| Self(shares)),
+        }
     }
 }
 

@@ -143,11 +143,18 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// Collects answers that may have arrived in any order.
-    pub fn new(answers: Vec<(ClientId, Result<Upload, ClientFailure>)>) -> Self {
-        let mut answers = answers;
+    /// Collects answers that may have arrived in any order. The same answer twice counts once; a client that
+    /// gave two different ones does not count.
+    pub fn new(mut answers: Vec<(ClientId, Result<Upload, ClientFailure>)>) -> Self {
         // Floating-point sums depend on their order; arrival order is not reproducible.
         answers.sort_by_key(|(client, _)| *client);
+        answers.dedup_by(|later, first| {
+            let again = later.0 == first.0;
+            if again && later.1 != first.1 {
+                first.1 = Err(ClientFailure::Twice);
+            }
+            again
+        });
         let (mut outcomes, mut uploads) = (Vec::new(), Vec::new());
         for (client, answer) in answers {
             let (answer, upload) = match answer {
@@ -199,5 +206,30 @@ pub(crate) fn expected_len(layout: &Layout, part: Part<'_>) -> usize {
     match part {
         Part::Model => layout.len(),
         Part::Carried(_) => layout.trainable(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+
+    fn answer(client: ClientId, value: f32) -> (ClientId, Result<Upload, ClientFailure>) {
+        let params = Params { layout: Arc::new(Layout::vector(1)), values: vec![value] };
+        let report = Report { round: 0, steps: 1, reach: 0.1, losses: [1.0, 1.0], remembers: true };
+        (client, Ok(Upload { client, params, carried: Memory::default(), report }))
+    }
+
+    #[test]
+    fn an_answer_that_comes_twice_counts_once_and_two_different_ones_do_not_count() {
+        for answers in [
+            vec![answer(2, 1.0), answer(1, 5.0), answer(2, 1.0), answer(1, 6.0), answer(1, 5.0)],
+            vec![answer(1, 5.0), answer(1, 5.0), answer(1, 6.0), answer(2, 1.0)],
+        ] {
+            let updates = InMemory::new(answers);
+            let outcomes: Vec<_> = updates.outcomes().iter().map(|o| (o.client, o.answer.is_ok())).collect();
+            assert_eq!(outcomes, [(1, false), (2, true)]);
+            assert_eq!(updates.outcomes()[0].answer, Err(ClientFailure::Twice));
+        }
     }
 }

@@ -1,8 +1,10 @@
 //! Data sets, and every way of splitting them over clients.
 
 pub mod decode;
+pub mod export;
 pub mod holdout;
 pub mod mini;
+pub mod picture;
 pub mod set;
 pub mod split;
 pub mod statistics;

@@ -47,11 +47,14 @@ impl Statistics {
         let sizes: Vec<f64> = clients.iter().map(|client| client.size as f64).collect();
         let tvds: Vec<f64> = clients.iter().map(|client| client.tvd).collect();
         let effective: Vec<f64> = clients.iter().map(effective_classes).collect();
+        let size_tvd_correlation = pearson(&sizes, &tvds);
         Self {
             mean_tvd: mean(&tvds),
             size_cv: deviation(&sizes) / mean(&sizes),
-            size_tvd_correlation: pearson(&sizes, &tvds),
-            size_tvd_rank_correlation: pearson(&middle_ranks(&sizes), &middle_ranks(&tvds)),
+            size_tvd_correlation,
+            // Ranks of values that differ by rounding alone would be noise.
+            size_tvd_rank_correlation: size_tvd_correlation
+                .and_then(|_| pearson(&middle_ranks(&sizes), &middle_ranks(&tvds))),
             effective_classes: mean(&effective),
             hash: partition.hash(),
             clients,
@@ -136,6 +139,7 @@ mod tests {
         let partition = Partition { clients: vec![vec![0, 1], vec![2, 3]] };
         let statistics = Statistics::of(&partition, &[0, 1, 0, 0], &Reference::uniform(2));
         assert_eq!(statistics.size_tvd_correlation, None);
+        assert_eq!(statistics.size_tvd_rank_correlation, None);
         assert_eq!(pearson(&[0.7; 97], &(0..97).map(f64::from).collect::<Vec<_>>()), None);
         let r = pearson(&[1.0, 2.0, 4.0], &[1.0, 0.0, 3.0]).unwrap();
         assert!((r - 11.0 / 14.0).abs() < 1e-12, "{r}");

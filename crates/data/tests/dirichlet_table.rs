@@ -4,7 +4,7 @@ use fedtvd_core::statistic::Reference;
 use fedtvd_data::split::{Deck, Dirichlet};
 use fedtvd_data::statistics::Statistics;
 
-// Mean TVD and size variation for alpha = 0.1, 0.5 and 1 with 100 clients, from METHODS 15.1: without
+// Mean TVD and size variation for alpha = 0.1, 0.5 and 1 with 100 clients: without
 // balancing the closed form, with it the mean of 20 splits by the reference implementation.
 struct Case {
     self_balancing: bool,

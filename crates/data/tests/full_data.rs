@@ -45,6 +45,32 @@ fn loading_is_quick_and_makes_one_copy() {
 }
 
 #[test]
+fn cifar100_comes_out_of_its_archive() {
+    // The real one is not at hand everywhere: a synthetic one in the official layout, as long as the real one.
+    if places().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cifar-100-binary.tar.gz");
+    let gzip =
+        flate2::write::GzEncoder::new(std::fs::File::create(path).unwrap(), flate2::Compression::fast());
+    let mut tar = tar::Builder::new(gzip);
+    for (name, rows) in [("test.bin", 10_000), ("train.bin", 50_000)] {
+        let mut content = vec![0; rows * 3074];
+        content.chunks_exact_mut(3074).enumerate().for_each(|(row, record)| record[1] = (row % 100) as u8);
+        let mut header = tar::Header::new_gnu();
+        header.set_size(content.len() as u64);
+        header.set_mode(0o644);
+        tar.append_data(&mut header, format!("cifar-100-binary/{name}"), content.as_slice()).unwrap();
+    }
+    tar.into_inner().unwrap().finish().unwrap();
+    let places = Places::new(Some(folder.path().to_owned()));
+    let verdict = verify(named("cifar100").unwrap(), &places).unwrap();
+    assert_eq!(verdict.counts, verdict.expected_counts);
+    assert!(!verdict.right, "zeros are not the published photographs");
+}
+
+#[test]
 fn hospitals_and_writers_are_natural_clients() {
     let Some(places) = places() else { return };
     let split = SplitOptions { kind: Kind::Natural, ..SplitOptions::default() };

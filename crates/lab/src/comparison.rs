@@ -3,11 +3,13 @@
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::{Experiment, ExperimentError};
-use fedtvd_run::setup::{Setup, SetupError};
-use fedtvd_run::simulation::{Simulation, SimulationError};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use fedtvd_run::line::Line;
+use fedtvd_run::runner::{End, RunError, Runner};
+use fedtvd_run::setup::{Data, Setup, SetupError};
+use fedtvd_run::summary::{Summary, images};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
 use thiserror::Error;
 
 /// What is compared: every strategy with every seed.
@@ -19,6 +21,7 @@ pub struct Comparison {
 
 struct Cell {
     strategy: usize,
+    config: Config,
     experiment: Experiment,
     setup: Arc<Setup>,
 }
@@ -34,10 +37,8 @@ pub struct Curve {
     pub accuracy: Vec<f64>,
     /// Effective number of clients of every round that counted any.
     pub effective: Vec<f64>,
-    /// Samples trained on, over all rounds and epochs.
-    pub images: u64,
-    /// How long it took.
-    pub seconds: f64,
+    /// What the run came to.
+    pub summary: Summary,
 }
 
 /// A round is done somewhere.
@@ -70,7 +71,7 @@ pub enum ComparisonError {
         /// Which seed.
         seed: u64,
         /// What happened.
-        error: Box<SimulationError>,
+        error: Box<RunError>,
     },
 }
 
@@ -86,7 +87,7 @@ impl Comparison {
             .iter()
             .map(|name| Experiment::of(&config.with_strategy(name)).map(|e| e.run.strategy.label))
             .collect::<Result<_, _>>()?;
-        let data = Experiment::of(config)?.data.load(places).map_err(SetupError::Load)?;
+        let data = Data::load(&Experiment::of(config)?.data, places)?;
         let mut setups = Vec::new();
         for &seed in seeds {
             let experiment = Experiment::of(&config.with_seed(seed))?;
@@ -95,8 +96,9 @@ impl Comparison {
         let mut cells = Vec::new();
         for (strategy, name) in strategies.iter().enumerate() {
             for (seed, setup) in seeds.iter().zip(&setups) {
-                let experiment = Experiment::of(&config.with_strategy(name).with_seed(*seed))?;
-                cells.push(Cell { strategy, experiment, setup: Arc::clone(setup) });
+                let config = config.with_strategy(name).with_seed(*seed);
+                let experiment = Experiment::of(&config)?;
+                cells.push(Cell { strategy, config, experiment, setup: Arc::clone(setup) });
             }
         }
         Ok(Self { labels, seeds: seeds.to_vec(), cells })
@@ -122,9 +124,11 @@ impl Comparison {
         self.cells.first().map_or(0, |cell| cell.experiment.rounds)
     }
 
-    /// Runs everything, `workers` runs at a time, each on one thread; curves come in the cells' order.
+    /// Runs everything into run directories below `out`, `workers` runs at a time, each on one thread; curves come
+    /// in the order of strategies and seeds.
     pub fn run(
         &self,
+        out: &Path,
         workers: usize,
         progress: &(dyn Fn(Progress) + Sync),
     ) -> Result<Vec<Curve>, ComparisonError> {
@@ -134,7 +138,7 @@ impl Comparison {
             while let Some((place, cell)) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, self.cells.get(i)?)))
             {
-                let curve = self.curve(cell, progress);
+                let curve = self.curve(cell, out, progress);
                 if curve.is_err() {
                     next.store(self.cells.len(), Ordering::Relaxed);
                 }
@@ -151,30 +155,31 @@ impl Comparison {
         curves.into_iter().map(|(_, curve)| curve).collect()
     }
 
-    fn curve(&self, cell: &Cell, progress: &(dyn Fn(Progress) + Sync)) -> Result<Curve, ComparisonError> {
-        let Cell { strategy, experiment, setup } = cell;
+    fn curve(
+        &self,
+        cell: &Cell,
+        out: &Path,
+        progress: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Curve, ComparisonError> {
+        let Cell { strategy, config, experiment, setup } = cell;
         let (strategy, seed) = (*strategy, experiment.seed);
-        let failed = |error| ComparisonError::Run {
-            strategy: self.labels[strategy].clone(),
-            seed,
-            error: Box::new(error),
+        let label = &self.labels[strategy];
+        let failed = |error| ComparisonError::Run { strategy: label.clone(), seed, error: Box::new(error) };
+        let directory = out.join(format!("{}-seed{seed}", label.replace(':', "-")));
+        let (epochs, rounds) = (experiment.run.local.epochs, experiment.rounds);
+        let runner = Runner::start_with(config, experiment.clone(), Arc::clone(setup), &directory, 1)
+            .map_err(failed)?
+            .without_checkpoints();
+        let (mut accuracy, mut effective) = (Vec::new(), Vec::new());
+        let mut show = |line: &Line| {
+            accuracy.push(line.accuracy);
+            effective.extend(line.effective_clients);
+            let (images, last) = (images(line, epochs), line.round == rounds);
+            progress(Progress { strategy, accuracy: line.accuracy, images, last });
         };
-        let started = Instant::now();
-        let mut simulation = Simulation::new(experiment, setup, 1).map_err(failed)?;
-        let mut curve =
-            Curve { strategy, seed, accuracy: Vec::new(), effective: Vec::new(), images: 0, seconds: 0.0 };
-        for round in 1..=experiment.rounds {
-            let done = simulation.round().map_err(failed)?;
-            let counted = done.record.clients.iter().filter(|client| client.failure.is_none());
-            let images =
-                counted.map(|client| client.size).sum::<u64>() * u64::from(experiment.run.local.epochs);
-            let accuracy = done.evaluation.accuracy();
-            curve.images += images;
-            curve.accuracy.push(accuracy);
-            curve.effective.extend(done.record.effective_clients);
-            progress(Progress { strategy, accuracy, images, last: round == experiment.rounds });
+        match runner.run(&AtomicBool::new(false), &mut show).map_err(failed)? {
+            End::Done(summary) => Ok(Curve { strategy, seed, accuracy, effective, summary }),
+            End::Stopped(_) => unreachable!("nobody asks it to stop"),
         }
-        curve.seconds = started.elapsed().as_secs_f64();
-        Ok(curve)
     }
 }

@@ -2,5 +2,7 @@
 
 pub mod chart;
 pub mod comparison;
+pub mod page;
 pub mod statistics;
 pub mod summary;
+pub mod svg;

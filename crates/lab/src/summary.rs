@@ -2,10 +2,10 @@
 
 use crate::comparison::Curve;
 use crate::statistics::{deviation, interval, mean};
+use fedtvd_run::summary::last_accuracy;
 use serde::Serialize;
 
-/// Rounds at the end that a result is the mean of, as in the paper.
-pub const LAST: usize = 10;
+pub use fedtvd_run::summary::LAST;
 
 /// One strategy over all seeds. Accuracies are fractions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,10 +34,40 @@ pub struct Line {
     pub effective_clients: f64,
 }
 
+impl Line {
+    /// What a table shows behind the strategy's name: accuracy, difference, wins, rounds, wobble, counted.
+    pub fn cells(&self, seeds: usize) -> [String; 6] {
+        let points = |share: f64| format!("{:.1}", 100.0 * share);
+        let none = || "—".to_owned();
+        let spread = self.std.map_or(String::new(), |std| format!(" ± {}", points(std)));
+        let versus = match (self.difference, self.low, self.high) {
+            (Some(d), Some(low), Some(high)) => {
+                format!("{:+.1} [{:+.1}, {:+.1}]", 100.0 * d, 100.0 * low, 100.0 * high)
+            }
+            (Some(d), ..) => format!("{:+.1}", 100.0 * d),
+            _ => none(),
+        };
+        [
+            points(self.mean) + &spread,
+            versus,
+            self.wins.map_or_else(none, |wins| format!("{wins}/{seeds}")),
+            self.rounds_to_target.map_or_else(|| "never".to_owned(), |rounds| rounds.to_string()),
+            self.wobble.map_or_else(none, points),
+            format!("{:.1}", self.effective_clients),
+        ]
+    }
+
+    /// Whether the interval of the difference leaves open which of the two is better.
+    pub fn undecided(&self) -> bool {
+        matches!((self.low, self.high), (Some(low), Some(high)) if low <= 0.0 && high >= 0.0)
+    }
+}
+
 /// Lines of all strategies, in their order.
 pub fn summary(labels: &[String], curves: &[Curve]) -> Vec<Line> {
     let own = |strategy: usize| -> Vec<&Curve> { curves.iter().filter(|c| c.strategy == strategy).collect() };
-    let finals = |curves: &[&Curve]| -> Vec<f64> { curves.iter().map(|c| mean(last(&c.accuracy))).collect() };
+    let finals =
+        |curves: &[&Curve]| -> Vec<f64> { curves.iter().map(|c| last_accuracy(&c.accuracy)).collect() };
     let first = finals(&own(0));
     let target = mean(&first);
     let line = |(strategy, label): (usize, &String)| {
@@ -79,10 +109,24 @@ pub fn mean_curve(curves: &[&Curve]) -> Vec<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedtvd_run::summary::Summary;
 
     fn curve(strategy: usize, seed: u64, accuracy: &[f64]) -> Curve {
         let effective = vec![8.0; accuracy.len()];
-        Curve { strategy, seed, accuracy: accuracy.to_vec(), effective, images: 0, seconds: 0.0 }
+        let summary = Summary {
+            strategy: String::new(),
+            seed,
+            rounds: accuracy.len() as u32,
+            accuracy: 0.0,
+            last10_accuracy: 0.0,
+            seconds: 0.0,
+            images_per_second: 0.0,
+            peak_memory_bytes: None,
+            split_hash: String::new(),
+            directory: String::new(),
+            model: String::new(),
+        };
+        Curve { strategy, seed, accuracy: accuracy.to_vec(), effective, summary }
     }
 
     #[test]

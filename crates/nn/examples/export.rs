@@ -7,7 +7,7 @@ use fedtvd_core::pass::{Pass, Sgd};
 use fedtvd_core::samples::{Samples, Values};
 use fedtvd_core::stream::Key;
 use fedtvd_core::trainer::Trainer;
-use fedtvd_nn::{Cpu, file, models};
+use fedtvd_nn::{Cpu, models};
 use std::error::Error;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             logits: None,
         };
         cpu.pass(&mut params, &[0, 1, 2, 3], &pass)?;
-        file::save(&params, &directory.join(format!("{}.safetensors", model.name)))?;
+        std::fs::write(directory.join(format!("{}.safetensors", model.name)), params.to_safetensors())?;
         let loss = cpu.evaluate(&params, &[0, 1, 2, 3], None)?.loss;
         std::fs::write(directory.join(format!("{}.loss", model.name)), loss.to_string())?;
     }

@@ -3,7 +3,6 @@
 
 mod bind;
 mod cpu;
-pub mod file;
 mod flow;
 mod kernels;
 mod layers;

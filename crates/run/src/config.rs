@@ -132,6 +132,13 @@ impl Config {
         self.set.keys().map(|path| (*path).to_owned()).chain(params).collect()
     }
 
+    /// What was set, as `key=value`.
+    pub fn changes(&self) -> Vec<String> {
+        let keys = self.set.iter().map(|(path, value)| format!("{path}={}", value.bare()));
+        keys.chain(self.params.iter().map(|(name, value)| format!("strategy.{name}={}", value.bare())))
+            .collect()
+    }
+
     /// The strategy's parameters as (name, value) pairs.
     pub fn params(&self) -> Vec<(String, String)> {
         self.params.iter().map(|(name, value)| (name.clone(), value.bare())).collect()

@@ -34,6 +34,8 @@ pub struct Experiment {
     pub layers: Vec<String>,
     /// Where Q comes from.
     pub reference: ReferenceSource,
+    /// Whether every round tells accuracies per class and per client.
+    pub details: bool,
     /// What the core needs to know.
     pub run: Run,
 }
@@ -96,6 +98,7 @@ impl Experiment {
             split_seed: whole(config, "split.seed"),
             model: text(config, "model.name"),
             layers: lines(config, "model.layers"),
+            details: flag(config, "evaluation.details"),
             run: core_run(config, strategy, local, &reference),
             reference,
         })

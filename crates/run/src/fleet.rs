@@ -1,5 +1,6 @@
 //! Clients played by threads: workers pull jobs from a queue, longest first, each with its own trainer.
 
+use crate::checkpoint::Memories;
 use crate::setup::Setup;
 use fedtvd_core::client;
 use fedtvd_core::failure::ClientFailure;
@@ -12,7 +13,6 @@ use fedtvd_core::recipe::Strategy;
 use fedtvd_core::statistic::size;
 use fedtvd_core::trainer::{Evaluation, TrainFailure, Trainer};
 use fedtvd_core::updates::{InMemory, Updates, Upload};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,7 +21,7 @@ pub struct Threads {
     setup: Arc<Setup>,
     workers: Vec<Box<dyn Trainer>>,
     /// For each client what it remembers, by the round in which it learned it.
-    memories: BTreeMap<ClientId, BTreeMap<u32, Memory>>,
+    memories: Memories,
 }
 
 /// Test rows evaluated at once: the sum of the losses must not depend on the number of workers.
@@ -34,7 +34,7 @@ impl Threads {
     /// When there is no trainer.
     pub fn new(setup: Arc<Setup>, workers: Vec<Box<dyn Trainer>>) -> Self {
         assert!(!workers.is_empty(), "a fleet needs at least one worker");
-        Self { setup, workers, memories: BTreeMap::new() }
+        Self { setup, workers, memories: Memories::new() }
     }
 
     /// Evaluates a model on all workers; the sums are taken in the order of the rows.
@@ -51,12 +51,12 @@ impl Threads {
     }
 
     /// What each client remembers, by the round in which it learned it.
-    pub fn memories(&self) -> &BTreeMap<ClientId, BTreeMap<u32, Memory>> {
+    pub fn memories(&self) -> &Memories {
         &self.memories
     }
 
     /// Gives clients their memories back.
-    pub fn remember(&mut self, memories: BTreeMap<ClientId, BTreeMap<u32, Memory>>) {
+    pub fn remember(&mut self, memories: Memories) {
         self.memories = memories;
     }
 
@@ -107,7 +107,7 @@ impl Fleet for Threads {
 
 fn answer(
     setup: &Setup,
-    memories: &BTreeMap<ClientId, BTreeMap<u32, Memory>>,
+    memories: &Memories,
     strategy: &Strategy,
     job: &Job,
     trainer: &mut dyn Trainer,

@@ -233,6 +233,11 @@ pub const ALL: &[Key] = &[
         about: "Q of weights and loss alike: uniform, aggregated, or one number per class",
     },
     Key {
+        path: "evaluation.details",
+        kind: Kind::Flag { default: false },
+        about: "whether every round tells accuracy per class and on the clients' own distributions",
+    },
+    Key {
         path: "strategy.name",
         kind: Kind::Text { default: "fedtvd" },
         about: "one strategy or several joined by + (fedtvd strategies lists all); its parameters are keys beside it",

@@ -1,9 +1,19 @@
 //! Federated training on one machine: configuration, the loop over rounds, the fleet of threads.
 
+pub mod checkpoint;
 pub mod config;
+pub mod digest;
+pub mod directory;
+pub mod estimate;
 pub mod experiment;
+pub mod files;
 pub mod fleet;
 pub mod keys;
+pub mod line;
+pub mod manifest;
+pub mod runner;
 pub mod setup;
 pub mod simulation;
+pub mod summary;
 pub mod value;
+pub mod verify;

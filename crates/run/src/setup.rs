@@ -1,12 +1,13 @@
 //! What a run works on: the samples, who has which of them, and the model's shape.
 
+use crate::digest;
 use crate::experiment::Experiment;
 use fedtvd_core::layout::Layout;
 use fedtvd_core::network::{Network, NetworkError};
 use fedtvd_core::profile::{Client, ClientId};
 use fedtvd_core::samples::Samples;
 use fedtvd_data::holdout::{Rows, keep_back};
-use fedtvd_data::set::{LoadError, Loaded};
+use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Deck, Partition, SplitError};
 use fedtvd_data::statistics::counts;
 use fedtvd_nn::models::{self, LineError, ModelError};
@@ -26,6 +27,30 @@ pub struct Setup {
     pub network: Network,
     /// Its tensors.
     pub layout: Arc<Layout>,
+    /// Checksum of the data set.
+    pub data_checksum: String,
+}
+
+/// A data set that several runs share.
+#[derive(Clone, Debug)]
+pub struct Data {
+    /// Values, labels, owners.
+    pub loaded: Loaded,
+    /// Checksum of values and labels.
+    pub checksum: String,
+}
+
+impl Data {
+    /// Reads a data set.
+    pub fn load(options: &DataOptions, places: &Places) -> Result<Self, SetupError> {
+        Ok(Self::from(options.load(places)?))
+    }
+}
+
+impl From<Loaded> for Data {
+    fn from(loaded: Loaded) -> Self {
+        Self { checksum: digest::samples(&loaded.samples), loaded }
+    }
 }
 
 /// What one client has.
@@ -61,15 +86,12 @@ pub enum SetupError {
 
 impl Setup {
     /// Splits the samples and shapes the model as the experiment says.
-    pub fn new(experiment: &Experiment, data: &Loaded) -> Result<Self, SetupError> {
-        let samples = Arc::clone(&data.samples);
-        let deck = Deck::new(&samples, data.groups.as_ref());
+    pub fn new(experiment: &Experiment, data: &Data) -> Result<Self, SetupError> {
+        let samples = Arc::clone(&data.loaded.samples);
+        let deck = Deck::new(&samples, data.loaded.groups.as_ref());
         let partition = experiment.split.split(&deck, experiment.split_seed)?;
-        let (shape, classes) = (samples.shape(), samples.classes());
-        let network = match experiment.layers.as_slice() {
-            [] => models::named(&experiment.model, shape, classes)?,
-            lines => models::from_lines(lines, shape, classes)?,
-        };
+        let network = network(experiment, &samples)?;
+        let classes = samples.classes();
         let layout = Arc::new(Layout::of(&network)?);
         let rows = keep_back(&partition, experiment.holdout, experiment.split_seed);
         let client = |Rows { train, holdout }| {
@@ -77,7 +99,7 @@ impl Setup {
             ClientData { rows: train, holdout, counts }
         };
         let clients = rows.into_iter().map(client).collect();
-        Ok(Self { samples, partition, clients, network, layout })
+        Ok(Self { samples, partition, clients, network, layout, data_checksum: data.checksum.clone() })
     }
 
     /// What client `id` has.
@@ -85,4 +107,13 @@ impl Setup {
         let ClientData { rows, holdout, counts } = self.clients.get(id as usize)?;
         Some(Client { id, rows, holdout, counts })
     }
+}
+
+/// The model that an experiment names or spells out, for samples of this shape.
+pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, SetupError> {
+    let (shape, classes) = (samples.shape(), samples.classes());
+    Ok(match experiment.layers.as_slice() {
+        [] => models::named(&experiment.model, shape, classes)?,
+        lines => models::from_lines(lines, shape, classes)?,
+    })
 }

@@ -1,19 +1,23 @@
 //! The loop over rounds on one machine.
 
+use crate::checkpoint::Memories;
 use crate::experiment::{Experiment, ReferenceSource};
 use crate::fleet::Threads;
+use crate::manifest::Fingerprint;
 use crate::setup::Setup;
 use fedtvd_core::enrolment::Refusal;
-use fedtvd_core::job::{Fleet, Survey};
+use fedtvd_core::job::{Fleet, Job, Survey};
+use fedtvd_core::memory::Memory;
 use fedtvd_core::params::Params;
 use fedtvd_core::record::RoundRecord;
 use fedtvd_core::round::{close, plan};
 use fedtvd_core::run::{Run, State};
 use fedtvd_core::statistic::{Ask, Reference, ReferenceError, Statistic};
 use fedtvd_core::trainer::{Evaluation, TrainFailure, Trainer};
-use fedtvd_core::updates::ReadFailure;
+use fedtvd_core::updates::{ReadFailure, Updates, Upload};
 use fedtvd_nn::{Cpu, CpuError};
 use std::sync::Arc;
+use std::time::Instant;
 use thiserror::Error;
 
 /// A run in progress.
@@ -22,6 +26,7 @@ pub struct Simulation {
     state: State,
     fleet: Threads,
     test_rows: Vec<u32>,
+    fingerprint: Fingerprint,
 }
 
 /// Why a run cannot start or go on.
@@ -47,6 +52,9 @@ pub enum SimulationError {
     /// An update could not be read back.
     #[error(transparent)]
     Read(#[from] ReadFailure),
+    /// Nothing to judge the model by.
+    #[error("the data set has no test rows to judge the model by")]
+    NoTest,
     /// The global model could not be evaluated.
     #[error("evaluating the global model: {0}")]
     Evaluate(#[from] TrainFailure),
@@ -59,13 +67,32 @@ pub struct Round {
     pub record: RoundRecord,
     /// The global model on the test set.
     pub evaluation: Evaluation,
+    /// How long it took.
+    pub seconds: f64,
+    /// What the clients of a real federation would have sent.
+    pub bytes_up: u64,
+    /// What they would have been sent.
+    pub bytes_down: u64,
+}
+
+impl SimulationError {
+    /// Whether the request was wrong, rather than the work.
+    pub fn request(&self) -> bool {
+        matches!(self, Self::Cpu(_) | Self::Reference(_) | Self::Classes { .. } | Self::NoTest)
+    }
 }
 
 impl Simulation {
     /// Everything before the first round: workers, the initial model, the clients' profiles.
     pub fn new(experiment: &Experiment, setup: &Arc<Setup>, workers: usize) -> Result<Self, SimulationError> {
-        let worker = |_| Cpu::new(&setup.network, Arc::clone(&setup.samples)).map(|cpu| Box::new(cpu) as _);
-        let workers: Vec<Box<dyn Trainer>> = (0..workers.max(1)).map(worker).collect::<Result<_, _>>()?;
+        let test_rows = setup.samples.test_rows();
+        if test_rows.is_empty() {
+            return Err(SimulationError::NoTest);
+        }
+        let worker = |_| Cpu::new(&setup.network, Arc::clone(&setup.samples));
+        let cpus: Vec<Cpu> = (0..workers.max(1)).map(worker).collect::<Result<_, _>>()?;
+        let fingerprint = Fingerprint::here(&cpus[0]);
+        let workers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
         let mut fleet = Threads::new(Arc::clone(setup), workers);
         let run = experiment.run.clone();
         let reference = reference(&experiment.reference, setup.samples.classes(), &mut fleet)?;
@@ -75,17 +102,19 @@ impl Simulation {
         for profile in fleet.survey(&survey) {
             state.enrol(&run, profile)?;
         }
-        Ok(Self { run, state, fleet, test_rows: setup.samples.test_rows() })
+        Ok(Self { run, state, fleet, test_rows, fingerprint })
     }
 
     /// One round: plan, work, close, evaluate.
     pub fn round(&mut self) -> Result<Round, SimulationError> {
+        let started = Instant::now();
         let jobs = plan(&self.run, &self.state);
         let updates = self.fleet.work(&jobs);
         let (next, record) = close(&self.run, &self.state, &jobs, updates.as_ref())?;
+        let (bytes_up, bytes_down) = traffic(&jobs, updates.as_ref());
         self.state = next;
         let evaluation = self.fleet.evaluate(&self.state.params, &self.test_rows)?;
-        Ok(Round { record, evaluation })
+        Ok(Round { record, evaluation, seconds: started.elapsed().as_secs_f64(), bytes_up, bytes_down })
     }
 
     /// All that changes during the run.
@@ -98,10 +127,33 @@ impl Simulation {
         self.state = state;
     }
 
+    /// What the bits of the result depend on beside the seed.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// What each client remembers.
+    pub fn memories(&self) -> &Memories {
+        self.fleet.memories()
+    }
+
     /// The clients.
     pub fn fleet(&mut self) -> &mut Threads {
         &mut self.fleet
     }
+}
+
+/// Bytes up and down in a real federation: the jobs of a round differ in nothing but a few digits, and so do its
+/// uploads.
+fn traffic(jobs: &[Job], updates: &dyn Updates) -> (u64, u64) {
+    let Some(job) = jobs.first() else { return (0, 0) };
+    let answered = updates.outcomes().iter().filter_map(|outcome| outcome.answer.as_ref().ok());
+    let up = answered.clone().next().map_or(0, |report| {
+        let params = Params::clone(&job.offer.params);
+        let carried = Memory::clone(&job.offer.carried);
+        Upload { client: job.client, params, carried, report: *report }.to_bytes().len()
+    });
+    (answered.count() as u64 * up as u64, jobs.len() as u64 * job.to_bytes().len() as u64)
 }
 
 /// Q, collected from all clients where the experiment says so.

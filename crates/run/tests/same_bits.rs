@@ -11,19 +11,25 @@ use fedtvd_core::updates::{InMemory, Part, Updates, Upload};
 use fedtvd_data::set::Loaded;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
-use fedtvd_run::setup::Setup;
+use fedtvd_run::setup::{Data, Setup};
 use fedtvd_run::simulation::Simulation;
 use std::sync::Arc;
 
 /// 600 noisy 6x6 images of 4 classes: each class has its own bright row.
-fn data() -> Loaded {
+fn data() -> Data {
     let mut stream = Stream::at(5, Purpose::Split, 0, 0);
     let labels: Vec<u32> = (0..600).map(|i| i % 4).collect();
     let value = |label: u32, place: u32| f64::from(u8::from(place / 6 == label)) + 0.5 * stream.normal();
     let mut value = value;
     let values = labels.iter().flat_map(|&l| (0..36).map(move |p| (l, p))).map(|(l, p)| value(l, p) as f32);
     let samples = Samples::new([1, 6, 6], 4, Values::Floats(values.collect()), labels, 500).unwrap();
-    Loaded { samples: Arc::new(samples), groups: None, class_names: Vec::new(), notes: Vec::new() }
+    Data::from(Loaded {
+        samples: Arc::new(samples),
+        groups: None,
+        class_names: Vec::new(),
+        normal: Vec::new(),
+        notes: Vec::new(),
+    })
 }
 
 fn experiment(strategy: &str) -> (Experiment, Arc<Setup>) {

@@ -14,8 +14,11 @@ pub(crate) struct Answer {
 
 /// Calls the program.
 pub(crate) fn fedtvd(arguments: &[&str]) -> Answer {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_fedtvd")).args(arguments).output().expect("the program starts");
+    let output = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
+        .args(arguments)
+        .env_remove("FEDTVD_DATA")
+        .output()
+        .expect("the program starts");
     let text = |bytes| String::from_utf8(bytes).expect("the program writes UTF-8");
     Answer { code: output.status.code().unwrap_or(-1), out: text(output.stdout), err: text(output.stderr) }
 }

@@ -91,10 +91,26 @@ proptest! {
     }
 
     #[test]
-    fn no_distance_beyond_one_class_is_believed(n in 1..5_000u64, classes in 2..30usize, beyond in 1e-9..2.0f64) {
-        let q = Reference::uniform(classes);
-        prop_assert!(distance(n, q.farthest() + beyond, classes).is_err());
-        prop_assert!(released(n, q.farthest() + beyond, classes).is_err());
+    fn no_distance_beyond_one_class_is_believed(n in 1..5_000u64, classes in 2..30usize, beyond in 1..50u64) {
+        // On the grid of possible distances, so that nothing but their end speaks against it.
+        let (c, farthest, beyond) = (classes as f64, Reference::uniform(classes).farthest(), beyond as f64);
+        prop_assert_eq!(distance(n, farthest, classes), Ok(()));
+        prop_assert!(distance(n, farthest + beyond / (n as f64 * c), classes).is_err());
+        let m = (n + 1) as f64;
+        prop_assert_eq!(released(n, farthest - 0.5 / m, classes), Ok(()));
+        prop_assert!(released(n, farthest - 0.5 / m + beyond / (m * c), classes).is_err());
+    }
+
+    #[test]
+    fn no_distance_beyond_the_rarest_class_is_believed(n in 1..5_000u64, beyond in 1e-9..1e-3f64) {
+        let q = Reference::given(vec![0.1, 0.2, 0.7]).unwrap();
+        let said = |statistic: Statistic| enrol(&asking(statistic.ask()), &q, n, statistic);
+        prop_assert!(said(Statistic::Distance(0.9)).is_ok());
+        prop_assert!(said(Statistic::Distance(0.9 + beyond)).is_err());
+        // All samples in the rarest class: 1/2 (n/(n+1) - 0.1 + 0.9).
+        let greatest = 0.5 * (n as f64 / (n + 1) as f64 + 0.8);
+        prop_assert!(said(Statistic::Released(greatest)).is_ok());
+        prop_assert!(said(Statistic::Released(greatest + beyond)).is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Readers of file formats: whatever the bytes, they answer with data or with one sentence.
 
+pub mod archive;
 pub mod cifar;
 pub mod heart;
 pub mod idx;

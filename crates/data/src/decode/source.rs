@@ -129,6 +129,16 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// What is left to read, uncompressed.
+    pub(crate) fn into_reader(self) -> Box<dyn Read + 'a> {
+        self.reader
+    }
+
+    /// The file's name.
+    pub(crate) fn name(&self) -> &str {
+        &self.file
+    }
+
     /// How many bytes have been read.
     pub fn offset(&self) -> u64 {
         self.offset

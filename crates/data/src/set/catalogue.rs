@@ -33,6 +33,8 @@ pub struct Entry {
     pub licence: &'static str,
     /// Channels, height, width.
     pub shape: [usize; 3],
+    /// The classes' names; their numbers where there are none.
+    pub names: &'static [&'static str],
     /// Training rows of each class.
     pub train: &'static [u64],
     /// Test rows of each class.
@@ -44,6 +46,21 @@ pub struct Entry {
     /// The archive in which the files come.
     pub archive: Option<Archive>,
 }
+
+impl Entry {
+    /// The classes' names, or their numbers.
+    pub fn class_names(&self) -> Vec<String> {
+        let number = |class: usize| class.to_string();
+        (0..self.train.len())
+            .map(|c| self.names.get(c).map_or_else(|| number(c), |&name| name.to_owned()))
+            .collect()
+    }
+}
+
+const FASHION: &[&str] =
+    &["T-shirt", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot"];
+const CIFAR10: &[&str] =
+    &["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 
 /// The data set of that name.
 pub fn named(name: &str) -> Option<&'static Entry> {
@@ -57,6 +74,7 @@ pub const ALL: &[Entry] = &[
         about: "a fifth of Fashion-MNIST, inside the program",
         licence: "MIT, Zalando SE",
         shape: [1, 28, 28],
+        names: FASHION,
         train: &[1200; 10],
         test: &[200; 10],
         folders: &[],
@@ -68,6 +86,7 @@ pub const ALL: &[Entry] = &[
         about: "Fashion-MNIST: grey images of clothing",
         licence: "MIT, Zalando SE; Xiao et al. 2017, arXiv 1708.07747",
         shape: [1, 28, 28],
+        names: FASHION,
         train: &[6000; 10],
         test: &[1000; 10],
         folders: &["fashion-mnist", "FashionMNIST/raw", "fmnist"],
@@ -112,6 +131,7 @@ pub const ALL: &[Entry] = &[
         about: "MNIST: grey images of handwritten digits",
         licence: "CC BY-SA 3.0 (as commonly stated); LeCun et al. 1998",
         shape: [1, 28, 28],
+        names: &[],
         train: &[5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949],
         test: &[980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009],
         folders: &["mnist", "MNIST/raw"],
@@ -148,6 +168,7 @@ pub const ALL: &[Entry] = &[
         about: "CIFAR-10: colour photographs of 10 kinds of things",
         licence: "none stated; Krizhevsky 2009",
         shape: [3, 32, 32],
+        names: CIFAR10,
         train: &[5000; 10],
         test: &[1000; 10],
         folders: &["cifar-10-batches-bin"],
@@ -169,6 +190,7 @@ pub const ALL: &[Entry] = &[
         about: "CIFAR-100: colour photographs of 100 kinds of things",
         licence: "none stated; Krizhevsky 2009",
         shape: [3, 32, 32],
+        names: &[],
         train: &[500; 100],
         test: &[100; 100],
         folders: &["cifar-100-binary"],
@@ -197,6 +219,7 @@ pub const ALL: &[Entry] = &[
         licence: "CC BY 4.0, Janosi, Steinbrunn, Pfisterer and Detrano 1988 (UCI)",
         // 13 measurements: 6 numbers, 5 of them with an input for "missing", and 7 codes with 19 values.
         shape: [30, 1, 1],
+        names: &["healthy", "narrowed vessel"],
         // 411 of the 920 patients are healthy; every fifth of each kind at each hospital is for testing.
         train: &[331, 409],
         test: &[80, 100],

@@ -3,17 +3,14 @@
 use super::catalogue::Entry;
 use super::load::{LoadError, Loaded};
 use super::places::Place;
+use crate::decode::archive::each_member;
 use crate::decode::cifar::{IMAGE, Layout, records};
 use crate::decode::{Flaw, Source};
 use fedtvd_core::samples::{Samples, Values};
-use flate2::read::MultiGzDecoder;
-use std::fs::File;
-use std::io::{BufReader, Read};
-use std::path::Path;
 use std::sync::Arc;
 
 /// Mean and deviation of red, green and blue over CIFAR-10's training set, used for both sets, for training
-/// and test alike (METHODS 1).
+/// and test alike.
 const NORMAL: [(f32, f32); 3] =
     [(0.491_399_68, 0.247_032_33), (0.482_158_27, 0.243_485_05), (0.446_531_24, 0.261_587_68)];
 
@@ -38,7 +35,7 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
             }
         }
         Place::Archive(path) => {
-            each_member(path, |name, reader| {
+            each_member(Source::open(path)?, |name, reader| {
                 if let Some((_, slot, labels, done)) = slots.iter_mut().find(|slot| slot.0 == name) {
                     labels.clear();
                     let name = format!("{} in {}", name, path.display());
@@ -57,31 +54,14 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
     let train = entry.train.iter().sum::<u64>() as usize;
     let samples =
         Samples::new(entry.shape, layout.classes(), Values::bytes(pixels, &NORMAL), labels.concat(), train)?;
-    let class_names = (0..layout.classes()).map(|class| class.to_string()).collect();
-    Ok(Loaded { samples: Arc::new(samples), groups: None, class_names, notes: Vec::new() })
-}
-
-/// Calls `visit` with the file name and content of each file in a tar.gz.
-pub(crate) fn each_member(
-    path: &Path,
-    mut visit: impl FnMut(&str, &mut dyn Read) -> Result<(), Flaw>,
-) -> Result<(), Flaw> {
-    let broken = |error: std::io::Error| Flaw {
-        file: path.display().to_string(),
-        offset: 0,
-        expected: "a tar.gz".to_owned(),
-        found: error.to_string(),
-    };
-    let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(broken)?);
-    let mut archive = tar::Archive::new(MultiGzDecoder::new(file));
-    for member in archive.entries().map_err(broken)? {
-        let mut member = member.map_err(broken)?;
-        let name = member.path().map_err(broken)?.file_name().map(|name| name.to_string_lossy().into_owned());
-        if let Some(name) = name.filter(|_| member.header().entry_type().is_file()) {
-            visit(&name, &mut member)?;
-        }
-    }
-    Ok(())
+    let class_names = entry.class_names();
+    Ok(Loaded {
+        samples: Arc::new(samples),
+        normal: NORMAL.to_vec(),
+        groups: None,
+        class_names,
+        notes: Vec::new(),
+    })
 }
 
 #[cfg(test)]
@@ -94,6 +74,7 @@ mod tests {
         about: "",
         licence: "",
         shape: [3, 32, 32],
+        names: &[],
         train: &[1, 2],
         test: &[1, 0],
         folders: &[],
@@ -139,6 +120,22 @@ mod tests {
         samples.read(3, &mut row);
         // Pixel 4 of 255 in red, by the published mean and deviation.
         assert!((row[0] - (4.0 / 255.0 - 0.491_399_68) / 0.247_032_33).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_fine_labels_of_cifar_100_are_read_from_a_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, labels) in [("one.bin", vec![99, 5]), ("two.bin", vec![50]), ("test.bin", vec![0])] {
+            let records: Vec<u8> =
+                labels.into_iter().flat_map(|label| [vec![3], record(label, label)].concat()).collect();
+            std::fs::write(folder.path().join(name), records).unwrap();
+        }
+        let parts: Vec<Part> =
+            SMALL.parts.iter().map(|part| Part { length: part.length / 3073 * 3074, ..*part }).collect();
+        let entry = Entry { parts: parts.leak(), ..SMALL };
+        let place = Place::Folder(folder.path().to_owned());
+        let samples = load(&entry, Layout::Cifar100, &place).unwrap().samples;
+        assert_eq!((samples.labels(), samples.classes()), ([99, 5, 50, 0].as_slice(), 100));
     }
 
     #[test]

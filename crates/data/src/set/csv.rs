@@ -46,7 +46,7 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     let samples = Samples::new(shape, class_names.len(), features.into_values(), labels, train)?;
     let groups = group_place
         .map(|_| Groups { names: owners, of: order[..train].iter().map(|row| of[*row] as u32).collect() });
-    Ok(Loaded { samples: Arc::new(samples), groups, class_names, notes })
+    Ok(Loaded { samples: Arc::new(samples), normal: Vec::new(), groups, class_names, notes })
 }
 
 /// The values of a column in order, and for each row the place of its value.

@@ -45,9 +45,10 @@ pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
     }
     let shape = shape.ok_or_else(|| flaw(folder, "PNG images", "none".to_owned()))?;
     let labels = files.iter().map(|(_, class)| *class as u32).collect();
-    let values = Values::bytes(pixels, &vec![(0.0, 1.0); shape[0]]);
+    let normal = vec![(0.0, 1.0); shape[0]];
+    let values = Values::bytes(pixels, &normal);
     let samples = Samples::new(shape, class_names.len(), values, labels, train)?;
-    Ok(Loaded { samples: Arc::new(samples), groups: None, class_names, notes: Vec::new() })
+    Ok(Loaded { samples: Arc::new(samples), normal, groups: None, class_names, notes: Vec::new() })
 }
 
 /// The PNG files of each class with the class's number, in the order of their names.

@@ -3,6 +3,7 @@
 //! A cholesterol or a blood pressure of 0 is no measurement (all of Switzerland's cholesterol is 0), so it counts
 //! as missing. Every fifth patient of each kind at each hospital is for testing.
 
+use super::catalogue::Entry;
 use super::features::{Column, Entries, Features, test_rows, train_first};
 use super::load::{LoadError, Loaded};
 use crate::decode::heart::{MEASUREMENTS, Patient, patients};
@@ -30,7 +31,7 @@ const CODES: [(&str, &[f64]); 7] = [
     ("thal", &[3.0, 6.0, 7.0]),
 ];
 
-pub(crate) fn load(folder: &Path) -> Result<Loaded, LoadError> {
+pub(crate) fn load(entry: &Entry, folder: &Path) -> Result<Loaded, LoadError> {
     let mut all: Vec<(usize, Patient)> = Vec::new();
     for (hospital, (_, file)) in HOSPITALS.iter().enumerate() {
         let read = patients(&mut Source::open(&folder.join(file))?)?;
@@ -48,8 +49,14 @@ pub(crate) fn load(folder: &Path) -> Result<Loaded, LoadError> {
     let samples = Samples::new(shape, 2, features.into_values(), labels, train)?;
     let names = HOSPITALS.iter().map(|(name, _)| (*name).to_owned()).collect();
     let of = all[..train].iter().map(|(hospital, _)| *hospital as u32).collect();
-    let class_names = vec!["healthy".to_owned(), "narrowed vessel".to_owned()];
-    Ok(Loaded { samples: Arc::new(samples), groups: Some(Groups { names, of }), class_names, notes })
+    let class_names = entry.class_names();
+    Ok(Loaded {
+        samples: Arc::new(samples),
+        normal: Vec::new(),
+        groups: Some(Groups { names, of }),
+        class_names,
+        notes,
+    })
 }
 
 fn column(all: &[(usize, Patient)], measurement: usize) -> Result<Column, Flaw> {

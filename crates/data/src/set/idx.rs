@@ -1,5 +1,6 @@
 //! MNIST and Fashion-MNIST: four IDX files, compressed or not; bytes worth 0 to 1.
 
+use super::catalogue::Entry;
 use super::load::{LoadError, Loaded};
 use super::places::file;
 use crate::decode::{Flaw, Source, idx};
@@ -9,7 +10,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-pub(crate) fn load(folder: &Path, rows: usize) -> Result<Loaded, LoadError> {
+pub(crate) fn load(entry: &Entry, folder: &Path) -> Result<Loaded, LoadError> {
+    let rows = entry.train.iter().chain(entry.test).sum::<u64>() as usize;
     // One allocation for all, so that pixels are never copied.
     let mut pixels = Vec::with_capacity(rows * 28 * 28);
     let mut labels = Vec::new();
@@ -31,8 +33,14 @@ pub(crate) fn load(folder: &Path, rows: usize) -> Result<Loaded, LoadError> {
     let train = labels[0].len();
     let labels = labels.concat().into_iter().map(u32::from).collect();
     let samples = Samples::new([1, 28, 28], 10, Values::bytes(pixels, &[(0.0, 1.0)]), labels, train)?;
-    let class_names = (0..10).map(|class| class.to_string()).collect();
-    Ok(Loaded { samples: Arc::new(samples), groups: None, class_names, notes: Vec::new() })
+    let class_names = entry.class_names();
+    Ok(Loaded {
+        samples: Arc::new(samples),
+        normal: vec![(0.0, 1.0)],
+        groups: None,
+        class_names,
+        notes: Vec::new(),
+    })
 }
 
 /// The writers of MNIST's training images, if the label file of QMNIST is in a folder beside.

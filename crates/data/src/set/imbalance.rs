@@ -59,8 +59,13 @@ mod tests {
         let samples = Samples::new([1, 1, 1], 3, values, labels, 120).unwrap();
         let groups =
             Groups { names: vec!["even".into(), "odd".into()], of: (0..120).map(|r| r % 2).collect() };
-        let loaded =
-            Loaded { samples: Arc::new(samples), groups: Some(groups), class_names: vec![], notes: vec![] };
+        let loaded = Loaded {
+            samples: Arc::new(samples),
+            groups: Some(groups),
+            normal: vec![],
+            class_names: vec![],
+            notes: vec![],
+        };
         let thin = thinned(&loaded, 0.5).unwrap();
         let count = |labels: &[u32], class| labels.iter().filter(|label| **label == class).count();
         let (train, test) = thin.samples.labels().split_at(thin.samples.train_rows());

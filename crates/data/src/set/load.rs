@@ -52,6 +52,8 @@ pub struct Loaded {
     pub samples: Arc<Samples>,
     /// Who owns which training row, if the data says so.
     pub groups: Option<Groups>,
+    /// Mean and deviation by which the bytes of each channel are normalised; none if values are no bytes.
+    pub normal: Vec<(f32, f32)>,
     /// The classes' names.
     pub class_names: Vec<String>,
     /// What a user should know about how the data was read.
@@ -142,20 +144,25 @@ impl DataOptions {
 /// A data set of the catalogue, as it is.
 pub(crate) fn by_name(entry: &Entry, places: &Places) -> Result<Loaded, LoadError> {
     if entry.parts.is_empty() {
-        let class_names = (0..10).map(|class| class.to_string()).collect();
-        return Ok(Loaded { samples: Arc::new(mini::load()?), groups: None, class_names, notes: Vec::new() });
+        let (samples, class_names) = (Arc::new(mini::load()?), entry.class_names());
+        return Ok(Loaded {
+            samples,
+            groups: None,
+            normal: vec![(0.0, 1.0)],
+            class_names,
+            notes: Vec::new(),
+        });
     }
     let place = places.find(entry)?;
-    let rows = entry.train.iter().chain(entry.test).sum::<u64>() as usize;
     match entry.name {
         "cifar10" => cifar::load(entry, Layout::Cifar10, &place),
         "cifar100" => cifar::load(entry, Layout::Cifar100, &place),
-        "heart" => heart::load(place.path()),
+        "heart" => heart::load(entry, place.path()),
         "mnist" => {
-            let loaded = idx::load(place.path(), rows)?;
+            let loaded = idx::load(entry, place.path())?;
             let groups = idx::writers(place.path(), loaded.samples.train_rows())?;
             Ok(Loaded { groups, ..loaded })
         }
-        _ => idx::load(place.path(), rows),
+        _ => idx::load(entry, place.path()),
     }
 }

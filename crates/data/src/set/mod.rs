@@ -4,6 +4,7 @@ mod catalogue;
 mod cifar;
 mod csv;
 mod features;
+mod fetch;
 mod folder;
 mod heart;
 mod idx;
@@ -14,6 +15,7 @@ mod places;
 mod verify;
 
 pub use catalogue::{ALL, Archive, Entry, Part, named};
+pub use fetch::{FetchError, Progress, fetch};
 pub use load::{DataOptions, LoadError, Loaded};
 pub use npy::{About, Site};
 pub use places::{Missing, Places};

@@ -117,7 +117,13 @@ impl Site<'_> {
             }
         }
         let samples = Samples::new(shape, about.classes.len(), values, labels, rows)?;
-        Ok(Loaded { samples: Arc::new(samples), groups: None, class_names: about.classes, notes: Vec::new() })
+        Ok(Loaded {
+            samples: Arc::new(samples),
+            normal: about.normal,
+            groups: None,
+            class_names: about.classes,
+            notes: Vec::new(),
+        })
     }
 }
 

@@ -1,17 +1,15 @@
 //! Whether the files of a data set are the published ones.
 
 use super::catalogue::{Entry, Part};
-use super::cifar::each_member;
 use super::load::{LoadError, by_name};
 use super::places::{Place, Places, file};
-use crate::decode::Flaw;
+use crate::decode::archive::each_member;
+use crate::decode::{Flaw, Source};
 use crate::hex;
-use flate2::read::MultiGzDecoder;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::Read;
 use std::path::Path;
 
 /// What was found about one file.
@@ -72,7 +70,7 @@ pub(crate) fn checks(parts: &[Part], place: &Place) -> Result<Vec<Check>, Flaw> 
                 found.insert(part.name, hash_of_file(&file(folder, part.name))?);
             }
         }
-        Place::Archive(path) => each_member(path, |name, reader| {
+        Place::Archive(path) => each_member(Source::open(path)?, |name, reader| {
             if let Some(part) = parts.iter().find(|part| part.name == name) {
                 found.insert(part.name, hash(reader).map_err(|error| unreadable(path, &error))?);
             }
@@ -87,14 +85,9 @@ pub(crate) fn checks(parts: &[Part], place: &Place) -> Result<Vec<Check>, Flaw> 
     Ok(parts.iter().map(check).collect())
 }
 
-/// SHA-256 of a file's bytes, uncompressed if its name ends in `.gz`.
+/// SHA-256 of a file's bytes, uncompressed.
 pub(crate) fn hash_of_file(path: &Path) -> Result<String, Flaw> {
-    let hashed = || {
-        let file = BufReader::with_capacity(1 << 16, File::open(path)?);
-        let compressed = path.extension().is_some_and(|extension| extension == "gz");
-        if compressed { hash(&mut MultiGzDecoder::new(file)) } else { hash(&mut { file }) }
-    };
-    hashed().map_err(|error| unreadable(path, &error))
+    hash(&mut Source::open(path)?.into_reader()).map_err(|error| unreadable(path, &error))
 }
 
 fn hash(reader: &mut dyn Read) -> std::io::Result<String> {

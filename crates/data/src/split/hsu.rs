@@ -96,7 +96,7 @@ mod tests {
         let split = Hsu { clients: 7, alpha: 0.1 }.split(&deck, 1).unwrap();
         assert_eq!(split.clients.iter().map(Vec::len).max(), Some(8572));
         assert_eq!(split.clients.iter().map(Vec::len).min(), Some(8571));
-        // E[TVD] of Dir_10(0.1, ...) is 0.7106 (METHODS 15.1); the last clients take what is left, which
+        // E[TVD] of Dir_10(0.1, ...) is 0.7106; the last clients take what is left, which
         // moves the mean by a few hundredths.
         assert!((mean(1.0) - 0.7106).abs() < 0.04, "{}", mean(1.0));
         // Theirs at 0.1 is 0.86 to 0.9, the far more extreme one.

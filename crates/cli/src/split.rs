@@ -1,0 +1,214 @@
+//! `fedtvd split [CONFIG]`: what a split looks like, and its files.
+
+use crate::request::{Configured, Failure, Output};
+use anyhow::{Context, anyhow};
+use clap::Args;
+use fedtvd_core::statistic::Reference;
+use fedtvd_data::export::export;
+use fedtvd_data::holdout::keep_back;
+use fedtvd_data::picture::{chart, png, svg, terminal};
+use fedtvd_data::set::Loaded;
+use fedtvd_data::split::{Deck, Kind, Partition, PartitionFile};
+use fedtvd_data::statistics::{Statistics, counts};
+use fedtvd_run::experiment::{Experiment, ReferenceSource};
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Show how data is split over clients, and save the split.
+#[derive(Args)]
+pub(crate) struct Split {
+    #[command(flatten)]
+    configured: Configured,
+    /// Folder for partition.json; runs/split-HASH unless given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Draw bubbles and histograms into a file that ends in .svg or .png; may be given several times
+    #[arg(long, value_name = "FILE")]
+    plot: Vec<PathBuf>,
+    /// Write each client's own data to a folder of its own below this one
+    #[arg(long, value_name = "DIR")]
+    export: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    set: &'a str,
+    kind: &'a str,
+    seed: u64,
+    rows: usize,
+    classes: usize,
+    #[serde(flatten)]
+    statistics: &'a Statistics,
+    names: Option<&'a [String]>,
+    partition: &'a Path,
+    plots: &'a [PathBuf],
+    export: Option<&'a Path>,
+    notes: &'a [String],
+}
+
+impl Split {
+    /// Answers.
+    pub(crate) fn answer(&self) -> Result<(), Failure> {
+        for plot in &self.plot {
+            drawn_as(plot)?;
+        }
+        let experiment = Experiment::of(&self.configured.read()?).map_err(Failure::request)?;
+        let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
+        let deck = Deck::new(&data.samples, data.groups.as_ref());
+        let partition = experiment.split.split(&deck, experiment.split_seed).map_err(Failure::request)?;
+        let clients = keep_back(&partition, experiment.holdout, experiment.split_seed);
+        // What is kept back trains nobody, so sizes and distances leave it out, as a run does.
+        let training = Partition { clients: clients.iter().map(|rows| rows.train.clone()).collect() };
+        let reference = reference(&experiment.reference, &data, &training)?;
+        let statistics = Statistics {
+            hash: partition.hash(),
+            ..Statistics::of(&training, data.samples.labels(), &reference)
+        };
+        let names = data.groups.as_ref().filter(|_| experiment.split.kind == Kind::Natural);
+        let names = names.map(|groups| groups.names.clone());
+        let saved = self.save(&experiment, &deck, &partition, names.clone()).map_err(Failure::Work)?;
+        self.draw(&experiment, &statistics, &data).map_err(Failure::Work)?;
+        if let Some(folder) = &self.export {
+            export(&experiment.data.set, &data, &clients, folder)
+                .and_then(|_| std::fs::copy(&saved, folder.join("partition.json")))
+                .with_context(|| format!("writing the clients to {}", folder.display()))
+                .map_err(Failure::Work)?;
+        }
+        let place = Kind::ALL.iter().position(|kind| *kind == experiment.split.kind);
+        let view = View {
+            set: &experiment.data.set,
+            kind: Kind::WORDS[place.unwrap_or(0)],
+            seed: experiment.split_seed,
+            rows: deck.labels.len(),
+            classes: deck.classes,
+            statistics: &statistics,
+            names: names.as_deref(),
+            partition: &saved,
+            plots: &self.plot,
+            export: self.export.as_deref(),
+            notes: &data.notes,
+        };
+        self.output.answer(&view, || text(&view))
+    }
+
+    fn save(
+        &self,
+        experiment: &Experiment,
+        deck: &Deck,
+        partition: &Partition,
+        names: Option<Vec<String>>,
+    ) -> anyhow::Result<PathBuf> {
+        let own = || PathBuf::from("runs").join(format!("split-{}", &partition.hash()[..8]));
+        let folder = self.out.clone().unwrap_or_else(own);
+        std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
+        let path = folder.join("partition.json");
+        PartitionFile::new(&experiment.data.set, deck, partition, names).write(&path)?;
+        Ok(path)
+    }
+
+    fn draw(&self, experiment: &Experiment, statistics: &Statistics, data: &Loaded) -> anyhow::Result<()> {
+        let scene = chart(&title(experiment), statistics, &data.class_names);
+        for path in &self.plot {
+            let bytes = match path.extension() {
+                Some(end) if end == "png" => png(&scene)?,
+                _ => svg(&scene).into_bytes(),
+            };
+            std::fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
+        }
+        Ok(())
+    }
+}
+
+fn title(experiment: &Experiment) -> String {
+    let split = &experiment.split;
+    let set = &experiment.data.set;
+    match split.kind {
+        Kind::Dirichlet if split.self_balancing => {
+            format!("{set} · Dirichlet {}, self-balancing", split.alpha)
+        }
+        Kind::Dirichlet => format!("{set} · Dirichlet {}", split.alpha),
+        Kind::Hsu => format!("{set} · Hsu's Dirichlet {}", split.alpha),
+        Kind::Shards => format!("{set} · {} shards each", split.shards),
+        Kind::Labels => format!("{set} · {} labels each", split.labels),
+        Kind::Quantity => format!("{set} · quantity {}", split.beta),
+        Kind::Correlated => format!("{set} · rank correlation {}", split.correlation),
+        Kind::Iid => format!("{set} · IID"),
+        Kind::Natural => format!("{set} · natural"),
+        Kind::File => format!("{set} · saved"),
+    }
+}
+
+fn drawn_as(path: &Path) -> Result<(), Failure> {
+    match path.extension() {
+        Some(end) if end == "svg" || end == "png" => Ok(()),
+        _ => Err(Failure::Request(anyhow!("--plot {} ends neither in .svg nor in .png", path.display()))),
+    }
+}
+
+fn reference(source: &ReferenceSource, data: &Loaded, partition: &Partition) -> Result<Reference, Failure> {
+    let classes = data.samples.classes();
+    match source {
+        ReferenceSource::Uniform => Ok(Reference::uniform(classes)),
+        ReferenceSource::Given(given) if given.classes() == classes => Ok(given.clone()),
+        ReferenceSource::Given(given) => Err(Failure::Request(anyhow!(
+            "labels.reference has {} numbers, but the data has {classes} classes",
+            given.classes()
+        ))),
+        ReferenceSource::Aggregated => {
+            let all: Vec<Vec<u64>> =
+                partition.clients.iter().map(|rows| counts(rows, data.samples.labels(), classes)).collect();
+            Reference::aggregated(all.iter().map(Vec::as_slice)).map_err(Failure::work)
+        }
+    }
+}
+
+fn text(view: &View) -> String {
+    let View { statistics, .. } = view;
+    let mut text = terminal(statistics);
+    if let Some(names) = view.names {
+        let some = names.iter().take(8).enumerate().map(|(client, name)| format!("{client} {name}"));
+        let more = if names.len() > 8 { " · …" } else { "" };
+        let _ = writeln!(text, "{}{more}", some.collect::<Vec<_>>().join(" · "));
+    }
+    let sizes: Vec<usize> = statistics.clients.iter().map(|client| client.size).collect();
+    let shown = |r: Option<f64>| r.map_or("-".to_owned(), |r| format!("{r:+.3}"));
+    let _ = writeln!(
+        text,
+        "\n{} · {} · seed {} · {} clients · {} rows · {} classes\n\
+         mean TVD             {:.4}\n\
+         sizes                {} to {}, variation {:.4}\n\
+         size and TVD         correlation {}, of ranks {}\n\
+         effective classes    {:.2} of {}\n\
+         hash                 {}\n\
+         saved                {}",
+        view.set,
+        view.kind,
+        view.seed,
+        sizes.len(),
+        view.rows,
+        view.classes,
+        statistics.mean_tvd,
+        sizes.iter().min().unwrap_or(&0),
+        sizes.iter().max().unwrap_or(&0),
+        statistics.size_cv,
+        shown(statistics.size_tvd_correlation),
+        shown(statistics.size_tvd_rank_correlation),
+        statistics.effective_classes,
+        view.classes,
+        statistics.hash,
+        view.partition.display(),
+    );
+    for plot in view.plots {
+        let _ = writeln!(text, "plot                 {}", plot.display());
+    }
+    if let Some(folder) = view.export {
+        let _ = writeln!(text, "clients' own data    {}", folder.display());
+    }
+    for note in view.notes {
+        let _ = writeln!(text, "note                 {note}");
+    }
+    text
+}

@@ -1,0 +1,148 @@
+//! The chart that papers print: a bubble for each client and class, and histograms of sizes and of TVD.
+
+use super::scene::{Anchor, Color, INK, Scene};
+use crate::statistics::{ClientStatistics, Statistics};
+
+const BLUE: Color = [52, 108, 176];
+const ORANGE: Color = [214, 120, 46];
+const GREY: Color = [226, 229, 234];
+
+/// More bubbles than this in a row cannot be told apart.
+const MOST_CLIENTS: usize = 120;
+const LEFT: f32 = 90.0;
+const TOP: f32 = 70.0;
+const BARS: usize = 20;
+
+/// The chart of a split.
+pub fn chart(title: &str, statistics: &Statistics, class_names: &[String]) -> Scene {
+    let shown = spread(&statistics.clients, MOST_CLIENTS);
+    let classes = class_names.len();
+    let column = (1000.0 / shown.len() as f32).clamp(8.0, 40.0);
+    let row = (500.0 / classes as f32).clamp(8.0, 32.0);
+    let wide = column * shown.len() as f32;
+    let high = row * classes as f32;
+    let mut scene =
+        Scene { width: (LEFT + wide + 30.0).max(760.0), height: TOP + high + 330.0, items: vec![] };
+    scene.text(LEFT, 28.0, 18.0, Anchor::Start, title);
+    scene.text(LEFT, 50.0, 12.0, Anchor::Start, caption(statistics, shown.len()));
+    bubbles(&mut scene, &shown, class_names, column, row);
+    let sizes: Vec<f64> = statistics.clients.iter().map(|client| client.size as f64).collect();
+    let tvds: Vec<f64> = statistics.clients.iter().map(|client| client.tvd).collect();
+    let below = TOP + high + 80.0;
+    let width = (scene.width - LEFT - 30.0 - 60.0) / 2.0;
+    histogram(&mut scene, LEFT, below, width, "clients by size", &sizes, BLUE, 0);
+    histogram(&mut scene, LEFT + width + 60.0, below, width, "clients by TVD", &tvds, ORANGE, 2);
+    scene
+}
+
+fn caption(statistics: &Statistics, shown: usize) -> String {
+    let all = statistics.clients.len();
+    let some = if shown < all { format!(" ({shown} shown)") } else { String::new() };
+    let correlation = statistics.size_tvd_correlation.map_or("-".to_owned(), |r| format!("{r:+.2}"));
+    format!(
+        "{all} clients{some} · mean TVD {:.3} · size variation {:.3} · correlation of size and TVD {correlation} · \
+         {:.1} effective classes",
+        statistics.mean_tvd, statistics.size_cv, statistics.effective_classes
+    )
+}
+
+fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], column: f32, row: f32) {
+    let most = shown.iter().flat_map(|client| &client.counts).copied().max().unwrap_or(1).max(1) as f32;
+    let full = (column.min(row) * 0.95 / 2.0).max(6.0);
+    let every = (12.0 / row).ceil() as usize;
+    for (class, name) in names.iter().enumerate() {
+        let y = TOP + (class as f32 + 0.5) * row;
+        scene.rect(LEFT, y - 0.25, column * shown.len() as f32, 0.5, GREY);
+        if class % every == 0 {
+            let name: String = name.chars().take(12).collect();
+            scene.text(LEFT - 8.0, y + 4.0, 11.0, Anchor::End, name);
+        }
+    }
+    for (place, client) in shown.iter().enumerate() {
+        let x = LEFT + (place as f32 + 0.5) * column;
+        for (class, count) in client.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            let y = TOP + (class as f32 + 0.5) * row;
+            // The area stands for the count.
+            scene.circle(x, y, full * (*count as f32 / most).sqrt(), BLUE);
+        }
+        if place % shown.len().div_ceil(20) == 0 {
+            let bottom = TOP + row * names.len() as f32 + 16.0;
+            scene.text(x, bottom, 11.0, Anchor::Middle, client.client.to_string());
+        }
+    }
+    let middle = LEFT + column * shown.len() as f32 / 2.0;
+    scene.text(middle, TOP + row * names.len() as f32 + 34.0, 12.0, Anchor::Middle, "client");
+    scene.text(LEFT - 8.0, TOP - 8.0, 12.0, Anchor::End, "class");
+}
+
+#[expect(clippy::too_many_arguments, reason = "a place, a size and what is drawn there")]
+fn histogram(
+    scene: &mut Scene,
+    x: f32,
+    y: f32,
+    width: f32,
+    title: &str,
+    values: &[f64],
+    color: Color,
+    digits: usize,
+) {
+    const HEIGHT: f32 = 170.0;
+    let (low, high) =
+        values.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(*v), high.max(*v)));
+    let step = ((high - low) / BARS as f64).max(1e-9);
+    let mut counts = [0u32; BARS];
+    for value in values {
+        counts[(((value - low) / step) as usize).min(BARS - 1)] += 1;
+    }
+    let most = counts.iter().copied().max().unwrap_or(1).max(1);
+    let bar = width / BARS as f32;
+    for (place, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let tall = HEIGHT * *count as f32 / most as f32;
+        scene.rect(x + place as f32 * bar + 1.0, y + 20.0 + HEIGHT - tall, bar - 2.0, tall, color);
+    }
+    scene.rect(x, y + 20.0 + HEIGHT, width, 1.0, INK);
+    scene.text(x + width / 2.0, y + 6.0, 12.0, Anchor::Middle, title);
+    scene.text(x - 6.0, y + 28.0, 11.0, Anchor::End, most.to_string());
+    let bottom = y + HEIGHT + 38.0;
+    scene.text(x, bottom, 11.0, Anchor::Start, format!("{low:.digits$}"));
+    scene.text(x + width, bottom, 11.0, Anchor::End, format!("{high:.digits$}"));
+}
+
+/// At most so many clients, evenly spread over all.
+pub(crate) fn spread(clients: &[ClientStatistics], most: usize) -> Vec<&ClientStatistics> {
+    let count = clients.len().min(most);
+    (0..count).map(|place| &clients[place * clients.len() / count]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::picture::Item;
+    use crate::split::Partition;
+    use fedtvd_core::statistic::Reference;
+
+    #[test]
+    fn a_bubble_stands_for_every_count_and_its_area_for_how_many() {
+        let partition = Partition { clients: vec![vec![0, 1, 2, 3], vec![4]] };
+        let statistics = Statistics::of(&partition, &[0, 0, 0, 0, 1], &Reference::uniform(2));
+        let scene = chart("x", &statistics, &["a".to_owned(), "b".to_owned()]);
+        let radii: Vec<f32> = scene
+            .items
+            .iter()
+            .filter_map(|item| match item {
+                Item::Circle { radius, .. } => Some(*radius),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(radii.len(), 2);
+        assert!((radii[0] / radii[1] - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn of_many_clients_an_even_choice_is_shown() {
+        let partition = Partition { clients: (0..1000).map(|row| vec![row]).collect() };
+        let statistics = Statistics::of(&partition, &vec![0; 1000], &Reference::uniform(2));
+        let shown = spread(&statistics.clients, 100);
+        assert_eq!((shown.len(), shown[1].client, shown[99].client), (100, 10, 990));
+    }
+}

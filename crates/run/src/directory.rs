@@ -1,0 +1,182 @@
+//! A run directory: the interface between running and reporting.
+//!
+//! `config.toml` (resolved), `manifest.json`, `partition.json`, `rounds.jsonl`, `checkpoint/`, `model.safetensors`,
+//! `summary.json`; the last two when the run is done.
+
+use crate::files::{FileError, doing, read_text, write};
+use crate::line::Line;
+use crate::manifest::{FORMAT, Manifest};
+use crate::summary::Summary;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// A directory that holds one run.
+#[derive(Clone, Debug)]
+pub struct RunDirectory {
+    path: PathBuf,
+}
+
+/// Why a directory cannot be used for a run.
+#[derive(Debug, Error)]
+pub enum DirectoryError {
+    /// A file cannot be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// There is a run already.
+    #[error("{0} already holds a run; go on with it by \"fedtvd resume {0}\", or choose another --out")]
+    Taken(String),
+    /// There is no run.
+    #[error("{0} holds no run: it has no {1}")]
+    NoRun(String, &'static str),
+    /// Another version of the layout.
+    #[error("{path} was made with version {got} of the run directory; this program reads version {FORMAT}")]
+    Format {
+        /// Which directory.
+        path: String,
+        /// Its version.
+        got: u64,
+    },
+    /// A file that does not read.
+    #[error("{path} is damaged: {why}")]
+    Damaged {
+        /// Which file.
+        path: String,
+        /// In what way.
+        why: String,
+    },
+}
+
+impl RunDirectory {
+    /// A new run at this place, which may be an empty directory.
+    pub fn create(
+        path: &Path,
+        config: &str,
+        manifest: &Manifest,
+        partition: &str,
+    ) -> Result<Self, DirectoryError> {
+        fs::create_dir_all(path).map_err(doing("making", path))?;
+        let directory = Self { path: path.to_owned() };
+        if directory.file("manifest.json").exists() || directory.file("config.toml").exists() {
+            return Err(DirectoryError::Taken(path.display().to_string()));
+        }
+        write(&directory.file("config.toml"), config.as_bytes())?;
+        write(&directory.file("partition.json"), partition.as_bytes())?;
+        // The manifest comes last: with it the directory holds a run.
+        let text = serde_json::to_string_pretty(manifest).expect("a manifest is plain data");
+        write(&directory.file("manifest.json"), text.as_bytes())?;
+        Ok(directory)
+    }
+
+    /// The run at this place.
+    pub fn open(path: &Path) -> Result<Self, DirectoryError> {
+        let directory = Self { path: path.to_owned() };
+        for needed in ["config.toml", "manifest.json"] {
+            if !directory.file(needed).is_file() {
+                return Err(DirectoryError::NoRun(path.display().to_string(), needed));
+            }
+        }
+        directory.manifest()?;
+        Ok(directory)
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The path of one of its files.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// The resolved configuration.
+    pub fn config(&self) -> Result<String, DirectoryError> {
+        Ok(read_text(&self.file("config.toml"))?)
+    }
+
+    /// What the run was made with.
+    pub fn manifest(&self) -> Result<Manifest, DirectoryError> {
+        let path = self.file("manifest.json");
+        let text = read_text(&path)?;
+        let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(&path, error))?;
+        match value["format"].as_u64() {
+            Some(format) if format == u64::from(FORMAT) => {
+                serde_json::from_value(value).map_err(|error| damaged(&path, error))
+            }
+            Some(got) => Err(DirectoryError::Format { path: self.path.display().to_string(), got }),
+            None => Err(damaged(&path, "it says no format")),
+        }
+    }
+
+    /// The summary, where the run is done.
+    pub fn summary(&self) -> Result<Option<Summary>, DirectoryError> {
+        let path = self.file("summary.json");
+        if !path.is_file() {
+            return Ok(None);
+        }
+        serde_json::from_str(&read_text(&path)?).map(Some).map_err(|error| damaged(&path, error))
+    }
+
+    /// All complete lines of `rounds.jsonl`; a last one that a crash cut off is left out.
+    pub fn lines(&self) -> Result<Vec<Line>, DirectoryError> {
+        let path = self.file("rounds.jsonl");
+        if !path.is_file() {
+            return Ok(Vec::new());
+        }
+        let text = read_text(&path)?;
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let parse = |(place, line): (usize, &str)| {
+            serde_json::from_str(line).map_err(|error| damaged(&path, format!("line {}: {error}", place + 1)))
+        };
+        whole.lines().enumerate().map(parse).collect()
+    }
+
+    /// Opens `rounds.jsonl` to go on after its first `rounds` lines; what follows them is cut off.
+    pub(crate) fn append(&self, rounds: u32) -> Result<Lines, DirectoryError> {
+        let path = self.file("rounds.jsonl");
+        let open = |path: &Path| OpenOptions::new().create(true).read(true).append(true).open(path);
+        let file = open(&path).map_err(doing("opening", &path))?;
+        let bytes = fs::read(&path).map_err(doing("reading", &path))?;
+        let ends =
+            bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place as u64 + 1);
+        let end = match rounds {
+            0 => Some(0),
+            rounds => { ends }.nth(rounds as usize - 1),
+        };
+        let end = end.ok_or_else(|| damaged(&path, format!("it has fewer than {rounds} lines")))?;
+        file.set_len(end).map_err(doing("writing", &path))?;
+        Ok(Lines { file, path })
+    }
+}
+
+/// `rounds.jsonl`, open at its end.
+pub(crate) struct Lines {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lines {
+    /// Appends a line; it reaches the disk with [`Lines::sync`].
+    pub(crate) fn write(&mut self, line: &Line) -> Result<(), FileError> {
+        let text = serde_json::to_string(line).expect("a line is plain data") + "\n";
+        let before = self.file.metadata().map(|data| data.len());
+        self.file.write_all(text.as_bytes()).map_err(|error| {
+            // A full disk may have taken half of the line.
+            if let Ok(before) = before {
+                let _ = self.file.set_len(before);
+            }
+            doing("writing", &self.path)(error)
+        })
+    }
+
+    /// Makes all lines durable.
+    pub(crate) fn sync(&self) -> Result<(), FileError> {
+        self.file.sync_data().map_err(doing("syncing", &self.path))
+    }
+}
+
+fn damaged(path: &Path, why: impl ToString) -> DirectoryError {
+    DirectoryError::Damaged { path: path.display().to_string(), why: why.to_string() }
+}

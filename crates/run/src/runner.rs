@@ -1,0 +1,310 @@
+//! One experiment into a run directory: start, go on after a stop or a crash, finish.
+
+use crate::checkpoint::{self, Checkpoint, CheckpointError};
+use crate::config::{Config, ConfigError};
+use crate::directory::{DirectoryError, Lines, RunDirectory};
+use crate::experiment::{Experiment, ExperimentError};
+use crate::files::{FileError, write};
+use crate::line::Line;
+use crate::manifest::{FORMAT, Manifest};
+use crate::setup::{Data, Setup, SetupError};
+use crate::simulation::{Simulation, SimulationError};
+use crate::summary::{Summary, images, last_accuracy, peak_memory};
+use fedtvd_data::set::Places;
+use fedtvd_data::split::{Deck, PartitionFile};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// A run with its directory.
+pub struct Runner {
+    directory: RunDirectory,
+    experiment: Experiment,
+    setup: Arc<Setup>,
+    simulation: Simulation,
+    lines: Lines,
+    accuracies: Vec<f64>,
+    seconds: f64,
+    images: u64,
+    saved: Instant,
+    saving: Duration,
+    checkpoints: bool,
+    notes: Vec<String>,
+}
+
+/// Why a run cannot start, go on or end.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The configuration's text.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The configuration's meaning.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// Data, split or model.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The run directory.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The training itself.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// The data are not those that the run began with.
+    #[error(
+        "the {what} changed since the run began: it was {was} and is {is}; bring back the old one, or start a new run"
+    )]
+    Changed {
+        /// Data set or split.
+        what: &'static str,
+        /// The hash in the manifest.
+        was: String,
+        /// The hash now.
+        is: String,
+    },
+}
+
+impl RunError {
+    /// Whether the request was wrong, rather than the work.
+    pub fn request(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Experiment(_) | Self::Setup(_) => true,
+            Self::Directory(error) => !matches!(error, DirectoryError::File(_)),
+            Self::Simulation(error) => error.request(),
+            Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } => false,
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Clone, Debug)]
+pub enum End {
+    /// All rounds are done.
+    Done(Summary),
+    /// It was asked to stop after this many rounds, and is saved.
+    Stopped(u32),
+}
+
+/// A checkpoint is due after this time, and after so many times its own cost.
+const INTERVAL: Duration = Duration::from_secs(3);
+const COST_FACTOR: u32 = 60;
+
+impl Runner {
+    /// A new run in this directory.
+    pub fn start(config: &Config, data: &Data, path: &Path, workers: usize) -> Result<Self, RunError> {
+        let experiment = Experiment::of(config)?;
+        let setup = Arc::new(Setup::new(&experiment, data)?);
+        Self::start_with(config, experiment, setup, path, workers)
+    }
+
+    /// A new run of an experiment that is set up already.
+    pub fn start_with(
+        config: &Config,
+        experiment: Experiment,
+        setup: Arc<Setup>,
+        path: &Path,
+        workers: usize,
+    ) -> Result<Self, RunError> {
+        let simulation = Simulation::new(&experiment, &setup, workers)?;
+        let manifest = Manifest {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            fingerprint: simulation.fingerprint().clone(),
+            strategy: experiment.run.strategy.label.clone(),
+            data_checksum: setup.data_checksum.clone(),
+            split_hash: setup.partition.hash(),
+        };
+        let deck = Deck::new(&setup.samples, None);
+        let partition = PartitionFile::new(&experiment.data.set, &deck, &setup.partition, None);
+        let partition = serde_json::to_string(&partition).expect("a partition is plain data");
+        let directory = RunDirectory::create(path, &config.resolved(), &manifest, &partition)?;
+        let lines = directory.append(0)?;
+        Ok(Self::new(directory, experiment, setup, simulation, lines))
+    }
+
+    /// Goes on with the run in this directory; `Err` holds the summary of one that is done.
+    pub fn resume(path: &Path, places: &Places, workers: usize) -> Result<Result<Self, Summary>, RunError> {
+        let directory = RunDirectory::open(path)?;
+        if let Some(summary) = directory.summary()? {
+            return Ok(Err(summary));
+        }
+        let (experiment, setup) = reopen(&directory, places)?;
+        let mut simulation = Simulation::new(&experiment, &setup, workers)?;
+        let manifest = directory.manifest()?;
+        let mut notes = Vec::new();
+        if manifest.fingerprint != *simulation.fingerprint() {
+            notes.push(
+                "this machine computes with other instructions or caches than the one that began: \
+                the result will not be the same to the bit"
+                    .to_owned(),
+            );
+        }
+        let done = directory.lines()?;
+        let mut lines = None;
+        for (round, place) in checkpoint::list(&directory.file("checkpoint"))?.into_iter().rev() {
+            match checkpoint::load(&place, &setup.layout) {
+                Ok(Checkpoint { state, memories }) if done.len() >= round as usize => {
+                    simulation.restore(state);
+                    simulation.fleet().remember(memories);
+                    lines = Some((directory.append(round)?, round));
+                    break;
+                }
+                Ok(_) => {
+                    notes.push(format!("{} is ahead of rounds.jsonl and is passed over", place.display()))
+                }
+                Err(error) => notes.push(format!("{error}; the checkpoint is passed over")),
+            }
+        }
+        let (lines, round) = match lines {
+            Some(found) => found,
+            None => (directory.append(0)?, 0),
+        };
+        let mut runner = Self::new(directory, experiment, setup, simulation, lines);
+        runner.notes = notes;
+        done[..round as usize].iter().for_each(|line| runner.count(line));
+        Ok(Ok(runner))
+    }
+
+    fn new(
+        directory: RunDirectory,
+        experiment: Experiment,
+        setup: Arc<Setup>,
+        simulation: Simulation,
+        lines: Lines,
+    ) -> Self {
+        Self {
+            directory,
+            experiment,
+            setup,
+            simulation,
+            lines,
+            accuracies: Vec::new(),
+            seconds: 0.0,
+            images: 0,
+            saved: Instant::now(),
+            saving: Duration::ZERO,
+            checkpoints: true,
+            notes: Vec::new(),
+        }
+    }
+
+    /// The same run without checkpoints: it starts again when it is interrupted.
+    pub fn without_checkpoints(mut self) -> Self {
+        self.checkpoints = false;
+        self
+    }
+
+    /// What the user should know before it goes on.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// The run directory.
+    pub fn directory(&self) -> &RunDirectory {
+        &self.directory
+    }
+
+    /// What is run.
+    pub fn experiment(&self) -> &Experiment {
+        &self.experiment
+    }
+
+    /// What it runs on.
+    pub fn setup(&self) -> &Setup {
+        &self.setup
+    }
+
+    /// Rounds that are done.
+    pub fn rounds_done(&self) -> u32 {
+        self.accuracies.len() as u32
+    }
+
+    /// Runs to the end, or until `stop` is set; `show` sees every line.
+    pub fn run(mut self, stop: &AtomicBool, show: &mut dyn FnMut(&Line)) -> Result<End, RunError> {
+        while self.rounds_done() < self.experiment.rounds {
+            if stop.load(Ordering::Relaxed) {
+                self.save()?;
+                return Ok(End::Stopped(self.rounds_done()));
+            }
+            let round = self.simulation.round()?;
+            let state = self.simulation.state();
+            let line =
+                Line::new(&round, &state.params, &state.reference, &self.setup, self.experiment.details);
+            self.lines.write(&line)?;
+            self.count(&line);
+            show(&line);
+            let due = INTERVAL.max(COST_FACTOR * self.saving);
+            if self.checkpoints && self.saved.elapsed() >= due {
+                self.save()?;
+            }
+        }
+        self.finish().map(End::Done)
+    }
+
+    fn count(&mut self, line: &Line) {
+        self.accuracies.push(line.accuracy);
+        self.seconds += line.seconds;
+        self.images += images(line, self.experiment.run.local.epochs);
+    }
+
+    /// Lines first: a checkpoint must not be ahead of them.
+    fn save(&mut self) -> Result<(), RunError> {
+        let started = Instant::now();
+        self.lines.sync()?;
+        let folder = self.directory.file("checkpoint");
+        checkpoint::save(&folder, self.simulation.state(), self.simulation.memories())?;
+        self.saved = Instant::now();
+        self.saving = self.saved - started;
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Summary, RunError> {
+        self.lines.sync()?;
+        let model = self.directory.file("model.safetensors");
+        write(&model, &self.simulation.state().params.to_safetensors())?;
+        let summary = Summary {
+            strategy: self.experiment.run.strategy.label.clone(),
+            seed: self.experiment.seed,
+            rounds: self.rounds_done(),
+            accuracy: self.accuracies.last().copied().unwrap_or(0.0),
+            last10_accuracy: last_accuracy(&self.accuracies),
+            seconds: self.seconds,
+            images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),
+            peak_memory_bytes: peak_memory(),
+            split_hash: self.setup.partition.hash(),
+            directory: self.directory.path().display().to_string(),
+            model: model.display().to_string(),
+        };
+        // With the summary the run is done.
+        let text = serde_json::to_string_pretty(&summary).expect("a summary is plain data");
+        write(&self.directory.file("summary.json"), text.as_bytes())?;
+        Ok(summary)
+    }
+}
+
+/// Experiment and setup of a run directory, on the data that it began with.
+pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, Arc<Setup>), RunError> {
+    let config = Config::parse(&directory.config()?)?;
+    let experiment = Experiment::of(&config)?;
+    let manifest = directory.manifest()?;
+    let data = Data::load(&experiment.data, places)?;
+    let changed =
+        |what, was: &str, is: &str| RunError::Changed { what, was: was.to_owned(), is: is.to_owned() };
+    if data.checksum != manifest.data_checksum {
+        return Err(changed("data set", &manifest.data_checksum, &data.checksum));
+    }
+    let setup = Arc::new(Setup::new(&experiment, &data)?);
+    let hash = setup.partition.hash();
+    if hash != manifest.split_hash {
+        return Err(changed("split", &manifest.split_hash, &hash));
+    }
+    Ok((experiment, setup))
+}
