@@ -136,11 +136,7 @@ impl Cpu {
         let [channels, height, width] = map.shape;
         buffers.samples = rows.len();
         self.labels.clear();
-        let groups = buffers.groups();
         let values = &mut buffers.values[input.value];
-        if !rows.len().is_multiple_of(map.lanes) {
-            values[(groups - 1) * map.group()..groups * map.group()].fill(0.0);
-        }
         for (n, &row) in rows.iter().enumerate() {
             self.labels.push(self.samples.labels()[row as usize]);
             match augment.as_deref_mut() {

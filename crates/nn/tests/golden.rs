@@ -143,6 +143,8 @@ fn follows(run: &Run) {
         let rows: Vec<u32> = (first..first + batch as u32).collect();
         let ours = cpu.pass(&mut params, &rows, &pass(0.01, 0.9)).unwrap().losses[0];
         let error = (ours - theirs).abs() / theirs.abs();
+        // Before the first step nothing is amplified.
+        let tolerance = if step == 0 { 1e-4 } else { tolerance };
         assert!(error < tolerance, "{} step {step}: {ours} {theirs}, {error} beyond {tolerance}", run.model);
     }
     for (name, theirs) in &run.checks {

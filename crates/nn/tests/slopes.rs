@@ -35,7 +35,11 @@ fn one_step() -> Pass<'static> {
 }
 
 fn check(network: &Network, rows: usize, tolerance: f64) {
-    let samples = samples(network.input, network.classes, rows);
+    check_on(network, samples(network.input, network.classes, rows), tolerance);
+}
+
+fn check_on(network: &Network, samples: Arc<Samples>, tolerance: f64) {
+    let rows = samples.rows();
     let mut cpu = Cpu::new(network, samples).unwrap();
     let layout = Arc::new(Layout::of(network).unwrap());
     let start = Params::initial(layout.clone(), 5);
@@ -171,4 +175,40 @@ fn residual_blocks() {
         [2, 6, 5],
         SMOOTH,
     );
+}
+
+#[test]
+fn a_map_that_two_layers_read_gets_both_their_gradients() {
+    for layer in [
+        "relu",
+        "maxpool 2",
+        "maxpool 2 stride 1",
+        "avgpool 2",
+        "flatten",
+        "globalpool",
+        "batchnorm",
+        "groupnorm 2",
+        "conv 4 3x3",
+    ] {
+        let ends = if ["flatten", "globalpool"].contains(&layer) { "" } else { "flatten" };
+        check_lines(
+            &["conv 4 2x2", "residual {", layer, "} shortcut {", layer, "}", ends, "linear"],
+            [2, 6, 5],
+            KINKS,
+        );
+    }
+    check_lines(
+        &["flatten", "linear 9", "residual {", "linear 5", "} shortcut {", "linear 5", "}", "linear"],
+        [2, 3, 3],
+        SMOOTH,
+    );
+}
+
+#[test]
+fn equal_values_in_a_window_pass_the_gradient_once() {
+    // A constant image through a convolution without padding: all values of a channel are equal.
+    let values = Values::Floats(vec![1.0; 4 * 2 * 5 * 5]);
+    let data = Arc::new(Samples::new([2, 5, 5], 3, values, vec![0, 1, 2, 0], 4).unwrap());
+    let lines = ["conv 3 2x2", "maxpool 2", "flatten", "linear"].map(String::from);
+    check_on(&models::from_lines(&lines, [2, 5, 5], 3).unwrap(), data, SMOOTH);
 }

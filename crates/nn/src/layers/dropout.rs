@@ -76,3 +76,28 @@ impl Layer for Dropout {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Map;
+    use fedtvd_core::stream::Purpose;
+
+    #[test]
+    fn a_share_of_the_values_of_every_sample_is_dropped_and_the_mean_stays() {
+        let map = Map { shape: [40, 10, 10], border: 1, lanes: 8 };
+        let port = Port { value: 0, gradient: 0, map, write: Write::Set };
+        let mut dropout = Dropout::new(port, port, 0.25, 1);
+        dropout.draw(5, &mut Stream::at(1, Purpose::Dropout, 0, 0));
+        for n in 0..5 {
+            let factors = map
+                .lines(1)
+                .flat_map(|(group, channel, line)| map.line(group, channel, line).skip(n).step_by(8));
+            let kept = factors.map(|place| dropout.factors[place]).filter(|factor| *factor != 0.0);
+            let (count, sum) = kept.fold((0, 0.0), |(count, sum), factor| (count + 1, sum + factor));
+            // 3000 of 4000 expected, deviation 27: five deviations.
+            assert!((2863..3137).contains(&count), "{count}");
+            assert!((sum / count as f32 - 4.0 / 3.0).abs() < 1e-4);
+        }
+    }
+}
