@@ -22,6 +22,16 @@ pub fn interval(values: &[f64]) -> Option<[f64; 2]> {
     Some([mean - half, mean + half])
 }
 
+/// Two-sided p of the paired t-test that the mean difference is 0; 1 below two differences.
+pub fn paired(differences: &[f64]) -> f64 {
+    let (n, mean) = (differences.len() as f64, mean(differences));
+    match deviation(differences) {
+        None => 1.0,
+        Some(0.0) => f64::from(u8::from(mean == 0.0)),
+        Some(deviation) => 2.0 * (1.0 - student_below(mean.abs() / deviation * n.sqrt(), n - 1.0)),
+    }
+}
+
 /// The quantile of Student's t, for probabilities from 0.5 to below 1.
 pub fn student(probability: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
@@ -97,17 +107,27 @@ mod tests {
 
     #[test]
     fn students_quantiles_are_those_of_printed_tables() {
-        // t at 0.975, as SciPy 1.11's stats.t.ppf gives it.
+        // t at 0.975, as SciPy 1.17.1's stats.t.ppf gives it.
         for (freedom, expected) in [
-            (1.0, 12.706204736432095),
-            (2.0, 4.302652729696142),
-            (4.0, 2.7764451051977987),
-            (9.0, 2.2621571628540993),
-            (100.0, 1.9839715184496334),
+            (1.0, 12.706204736174694),
+            (2.0, 4.302652729749462),
+            (4.0, 2.7764451051977934),
+            (9.0, 2.262157162798205),
+            (100.0, 1.9839715185235518),
         ] {
             let got = student(0.975, freedom);
             assert!((got - expected).abs() < 1e-9, "{freedom}: {got} is not {expected}");
         }
+    }
+
+    #[test]
+    fn the_paired_test_agrees_with_the_interval_and_with_a_known_case() {
+        // t = 2 / (1.5811388 / sqrt 5) = 2.8284271 with 4 degrees: p = 0.04742065558431961 (SciPy 1.17.1, ttest_1samp).
+        let p = paired(&[0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert!((p - 0.04742065558431961).abs() < 1e-9, "{p}");
+        let [low, _] = interval(&[0.0, 1.0, 2.0, 3.0, 4.0]).unwrap();
+        assert!(low > 0.0, "p below 0.05 and an interval above 0 say the same");
+        assert_eq!((paired(&[0.0; 6]), paired(&[0.1; 6]) < 1e-9), (1.0, true));
     }
 
     #[test]

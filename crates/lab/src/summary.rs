@@ -1,7 +1,7 @@
 //! One line per strategy: what its curves come to, and how it differs from the first one.
 
 use crate::comparison::Curve;
-use crate::statistics::{deviation, interval, mean};
+use crate::statistics::{deviation, interval, mean, paired};
 use fedtvd_run::summary::last_accuracy;
 use serde::Serialize;
 
@@ -22,7 +22,7 @@ pub struct Line {
     pub low: Option<f64>,
     /// High end of its 95 % interval.
     pub high: Option<f64>,
-    /// Two-sided p of a paired test; `None` below six seeds, where no paired test can say anything.
+    /// Two-sided p of a paired t-test; `None` below six seeds, where no paired test can say anything.
     pub p: Option<f64>,
     /// Seeds in which it beats the first strategy.
     pub wins: Option<usize>,
@@ -63,6 +63,9 @@ impl Line {
     }
 }
 
+/// Seeds below which no paired test is made.
+const LEAST_FOR_A_TEST: usize = 6;
+
 /// Lines of all strategies, in their order.
 pub fn summary(labels: &[String], curves: &[Curve]) -> Vec<Line> {
     let own = |strategy: usize| -> Vec<&Curve> { curves.iter().filter(|c| c.strategy == strategy).collect() };
@@ -85,7 +88,7 @@ pub fn summary(labels: &[String], curves: &[Curve]) -> Vec<Line> {
             difference: later.then(|| mean(&differences)),
             low: ends.map(|[low, _]| low),
             high: ends.map(|[_, high]| high),
-            p: None,
+            p: (later && differences.len() >= LEAST_FOR_A_TEST).then(|| paired(&differences)),
             wins: later.then(|| differences.iter().filter(|d| **d > 0.0).count()),
             rounds_to_target: mean_curve(&curves).iter().position(|a| *a >= target).map(|place| place + 1),
             wobble: (!wobbles.is_empty()).then(|| mean(&wobbles)),
@@ -142,7 +145,7 @@ mod tests {
         // Every round of every seed is 0.1 better, so the interval has no width.
         let [low, high] = [lines[1].low.unwrap(), lines[1].high.unwrap()];
         assert!((low - 0.1).abs() < 1e-12 && (high - 0.1).abs() < 1e-12, "{low} {high}");
-        assert_eq!(lines[1].wins, Some(2));
+        assert_eq!((lines[1].wins, lines[1].p), (Some(2), None));
         // a ends at 0.35 on average; b's mean curve is 0.4, 0.5.
         assert_eq!((lines[0].rounds_to_target, lines[1].rounds_to_target), (Some(2), Some(1)));
     }

@@ -171,7 +171,6 @@ fn twenty_steps_of_resnet18_follow_pytorch() {
 }
 
 #[test]
-#[ignore = "takes a minute and has no layer that resnet18 lacks: cargo test -p fedtvd-nn -- --ignored"]
 fn twenty_steps_of_resnet34_follow_pytorch() {
     runs().iter().filter(|run| run.model.starts_with("resnet34")).for_each(follows);
 }
