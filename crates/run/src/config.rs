@@ -245,6 +245,12 @@ impl Key {
             },
             (Kind::Count { low, high, .. }, value) => match value {
                 Value::Whole(whole) if (low..=high).contains(&whole) => Ok(value),
+                // 1e3 is a float to TOML and a thousand to everyone else.
+                Value::Number(number)
+                    if (number as u64) as f64 == number && (low..=high).contains(&(number as u64)) =>
+                {
+                    Ok(Value::Whole(number as u64))
+                }
                 _ => Err((value, format!("a whole number from {low} to {high}"))),
             },
             (Kind::Seed, value @ Value::Whole(_)) => Ok(value),
@@ -303,6 +309,10 @@ mod tests {
             "line 1: rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"
         );
         assert_eq!(
+            refusal("rounds = 2.5"),
+            "line 1: rounds = 2.5 is not allowed; it must be a whole number from 1 to 1000000"
+        );
+        assert_eq!(
             refusal("\nseed = -1"),
             "line 2: seed = -1 is not allowed; it must be a whole number from 0 to 9223372036854775807"
         );
@@ -314,6 +324,12 @@ mod tests {
             refusal("[strategy]\nmode = \"safe\""),
             "line 2: strategy.mode = \"safe\" is not allowed; it must be paper or hardened"
         );
+    }
+
+    #[test]
+    fn a_whole_number_may_have_an_exponent() {
+        assert_eq!(Config::parse("rounds = 1e3").unwrap().get("rounds"), Value::Whole(1000));
+        assert!(refusal("rounds = 1e9").contains("must be a whole number"));
     }
 
     #[test]
