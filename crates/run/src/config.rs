@@ -152,6 +152,20 @@ impl Config {
         config
     }
 
+    /// Puts one of several strategies in place, with those parameters that it takes and does not set in its name.
+    pub fn with_strategy_beside(&self, name: &str) -> Self {
+        let takes = |param: &str, value: &Value| {
+            let bare = param.rsplit_once('.').map_or(param, |(_, bare)| bare);
+            let alone = notation::strategy(name, [(param, value.bare().as_str())]);
+            !name.contains(&format!(":{bare}="))
+                && !matches!(alone, Err(notation::NotationError::NoSuchParam { .. }))
+        };
+        let mut config = self.with_strategy(name);
+        let taken = self.params.iter().filter(|(param, value)| takes(param, value));
+        config.params = taken.map(|(param, value)| (param.clone(), value.clone())).collect();
+        config
+    }
+
     /// Puts another seed in place.
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut config = self.clone();
@@ -348,6 +362,17 @@ mod tests {
             config.set("alhpa=1").unwrap_err().to_string(),
             "there is no key alhpa; did you mean alpha?"
         );
+    }
+
+    #[test]
+    fn of_several_strategies_each_gets_the_parameters_that_it_takes() {
+        let mut config = Config::default();
+        config.set("lambda=0.25").unwrap();
+        config.set("strategy.tau=0.5").unwrap();
+        let label = |name| strategy(&config.with_strategy_beside(name)).unwrap().label;
+        assert_eq!(label("uniform"), "uniform");
+        assert_eq!(label("fedtvd+balanced"), "fedtvd:lambda=0.25+balanced:tau=0.5");
+        assert_eq!(label("fedtvd:lambda=0.75"), "fedtvd:lambda=0.75");
     }
 
     #[test]
