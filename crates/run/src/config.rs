@@ -175,15 +175,19 @@ impl Config {
 
     /// All keys with their values as TOML: what a run directory keeps.
     pub fn resolved(&self) -> String {
-        self.print(|_| String::new())
+        self.print(|_, line| line)
     }
 
-    /// All keys with their values and one line of help each.
+    /// All keys with their values and one line of help each. A seed that follows `seed` stands behind a #, so that
+    /// it still follows when `seed` is changed.
     pub fn commented(&self) -> String {
-        self.print(|key| format!("   # {}", key.about))
+        self.print(|key, line| {
+            let follows = matches!(key.kind, Kind::Seed) && !self.set.contains_key(key.path);
+            format!("{}{line}   # {}", if follows { "# " } else { "" }, key.about)
+        })
     }
 
-    fn print(&self, comment: impl Fn(&Key) -> String) -> String {
+    fn print(&self, shown: impl Fn(&Key, String) -> String) -> String {
         let mut text = String::new();
         let mut table = "";
         for key in keys::ALL {
@@ -192,7 +196,7 @@ impl Config {
                 let _ = writeln!(text, "\n[{section}]");
                 table = section;
             }
-            let _ = writeln!(text, "{name} = {}{}", self.get(key.path), comment(key));
+            let _ = writeln!(text, "{}", shown(key, format!("{name} = {}", self.get(key.path))));
         }
         for (name, value) in &self.params {
             let quoted = if name.contains('.') { format!("{name:?}") } else { name.clone() };
@@ -373,6 +377,12 @@ mod tests {
         assert_eq!(label("uniform"), "uniform");
         assert_eq!(label("fedtvd+balanced"), "fedtvd:lambda=0.25+balanced:tau=0.5");
         assert_eq!(label("fedtvd:lambda=0.75"), "fedtvd:lambda=0.75");
+    }
+
+    #[test]
+    fn seeds_of_a_printed_configuration_still_follow_its_seed() {
+        let config = Config::parse(&Config::default().commented()).unwrap().with_seed(7);
+        assert_eq!((config.get("split.seed"), config.get("cohort.seed")), (Value::Whole(7), Value::Whole(7)));
     }
 
     #[test]
