@@ -50,8 +50,6 @@ pub struct Progress {
     pub accuracy: f64,
     /// Samples trained on in the round.
     pub images: u64,
-    /// Whether it was the last round of its seed.
-    pub last: bool,
 }
 
 /// Why there is nothing to compare, or why comparing stopped.
@@ -177,7 +175,7 @@ impl Comparison {
         let label = &self.labels[strategy];
         let failed = |error| ComparisonError::Run { strategy: label.clone(), seed, error: Box::new(error) };
         let directory = out.join(format!("{}-seed{seed}", label.replace(':', "-")));
-        let (epochs, rounds) = (experiment.run.local.epochs, experiment.rounds);
+        let epochs = experiment.run.local.epochs;
         let runner = Runner::start_with(config, experiment.clone(), Arc::clone(setup), &directory, 1)
             .map_err(failed)?
             .without_checkpoints();
@@ -185,8 +183,7 @@ impl Comparison {
         let mut show = |line: &Line| {
             accuracy.push(line.accuracy);
             effective.extend(line.effective_clients);
-            let (images, last) = (images(line, epochs), line.round == rounds);
-            progress(Progress { strategy, accuracy: line.accuracy, images, last });
+            progress(Progress { strategy, accuracy: line.accuracy, images: images(line, epochs) });
         };
         match runner.run(&AtomicBool::new(false), &mut show).map_err(failed)? {
             End::Done(summary) => Ok(Curve { strategy, seed, accuracy, effective, summary }),
