@@ -5,6 +5,7 @@ use crate::request::{Configured, Failure, Output, unused, workers};
 use crate::run::failure;
 use anyhow::{Context, anyhow};
 use clap::Args;
+use fedtvd_core::round::cohort_size;
 use fedtvd_core::statistic::{Reference, tvd};
 use fedtvd_lab::chart::{MARKS, chart};
 use fedtvd_lab::comparison::{Comparison, ComparisonError, Curve};
@@ -161,10 +162,10 @@ fn heading(config: &Config, comparison: &Comparison) -> String {
         sizes.extend(setup.clients.iter().map(|client| client.rows.len()));
     }
     format!(
-        "{} · {clients} clients, {:.0} per round · {} {} · {} · {} seeds × {} rounds\n\
+        "{} · {clients} clients, {} per round · {} {} · {} · {} seeds × {} rounds\n\
          same split, same start, same cohorts for all · mean TVD {:.2} · sizes {}–{}",
         shown("data.set"),
-        (fraction * clients as f64 + 1e-9).floor().max(1.0),
+        cohort_size(fraction, clients),
         shown("split.kind"),
         shown("split.alpha"),
         shown("model.name"),

@@ -199,7 +199,7 @@ impl Verify {
 }
 
 fn text(verdict: &Verdict) -> String {
-    let mut text = format!("{} in {}\n", verdict.set, verdict.path);
+    let mut text = format!("{}: {}\n", verdict.set, verdict.path);
     for check in &verdict.files {
         let found = check.found.as_deref().unwrap_or("missing");
         let mark = if check.right { "right" } else { "WRONG" };

@@ -2,6 +2,7 @@
 
 use crate::request::{Configured, Failure, Output, Resources, unused};
 use crate::watch::{Watch, stop_flag};
+use anyhow::anyhow;
 use clap::Args;
 use fedtvd_run::estimate::{Estimate, estimate};
 use fedtvd_run::experiment::Experiment;
@@ -46,6 +47,11 @@ impl Run {
             Some(out) => out.clone(),
             None => {
                 let name = match config.get("name") {
+                    Value::Text(name) if name.contains(['/', '\\']) => {
+                        let error =
+                            anyhow!("name = {name} would lead out of runs/; use --out for another place");
+                        return Err(Failure::Request(error));
+                    }
                     Value::Text(name) if !name.is_empty() => name,
                     _ => "run".to_owned(),
                 };
@@ -76,7 +82,7 @@ pub(crate) fn go(runner: Runner, watch: &Watch, output: Output) -> Result<(), Fa
         End::Done(summary) => output.answer(&summary, || finished(&summary)),
         End::Stopped(rounds) => {
             let directory = directory.display();
-            Err(Failure::Work(anyhow::anyhow!(
+            Err(Failure::Work(anyhow!(
                 "stopped after round {rounds} and saved; go on with: fedtvd resume {directory}"
             )))
         }

@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 /// List the strategies.
 #[derive(Args)]
 pub(crate) struct Strategies {
-    /// Show this one alone
+    /// Show this one alone, or several joined by +
     name: Option<String>,
     /// Print the page docs/strategies.md
     #[arg(long, conflicts_with_all = ["name", "json"])]
@@ -85,8 +85,14 @@ impl Strategies {
                 self.output.answer(&views, overview)
             }
             Some(name) => {
-                let spec = notation::find(name).map_err(Failure::request)?;
-                self.output.answer(&[SpecView::from(spec)], || details(spec))
+                let specs: Vec<&'static Spec> = name
+                    .split('+')
+                    .map(notation::find)
+                    .collect::<Result<_, _>>()
+                    .map_err(Failure::request)?;
+                let views: Vec<SpecView> = specs.iter().map(|spec| SpecView::from(*spec)).collect();
+                let text = || specs.iter().map(|spec| details(spec)).collect::<Vec<_>>().join("\n");
+                self.output.answer(&views, text)
             }
         }
     }

@@ -45,12 +45,29 @@ fn json_has_every_run_and_the_summary_and_repeats() {
 }
 
 #[test]
+fn a_parameter_goes_to_every_strategy_that_takes_it() {
+    let (_folder, answer) = compare(&["--quiet", "--set", "lambda=0.25"]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    for label in ["fedavg", "uniform", "fedtvd:lambda=0.25", "fedtvd:lambda=0.25+balanced"] {
+        assert!(
+            answer.out.lines().any(|line| line.contains(&format!(" {label} "))),
+            "{label}: {}",
+            answer.out
+        );
+    }
+}
+
+#[test]
 fn wrong_requests_exit_with_2() {
     let refusals: &[(&[&str], &str)] = &[
         (&["--seeds", "0"], "--seeds 0 is neither a number of seeds above 0 nor a list such as 3,7"),
         (&["--rounds", "0"], "rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"),
         (&["--set", "data.set=cifar1"], "data.set = \"cifar1\" is no data set"),
         (&["--strategies", "fedavg,fedtvd+uniform"], "fedtvd and uniform both change the clients' weights"),
+        (&["--strategies", "fedavg,fedtvd,fedtvd:lambda=0.5"], "fedtvd is named twice; each strategy"),
+        (&["--seeds", "3,7,3"], "seed 3 is named twice; each strategy and each seed is compared once"),
+        (&["--set", "strategy.lamda=0.3"], "fedtvd has no parameter lamda; did you mean lambda?"),
+        (&["--set", "lambda=1.5"], "lambda = 1.5 is not allowed; it must be 0 to 1"),
         (&["missing.toml"], "reading missing.toml: No such file"),
     ];
     for (arguments, sentence) in refusals {

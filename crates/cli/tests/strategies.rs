@@ -2,12 +2,32 @@
 
 mod program;
 
+use fedtvd_core::strategy::ALL;
 use program::fedtvd;
 
 #[test]
 fn the_list_reads_well() {
-    insta::assert_snapshot!("strategies", fedtvd(&["strategies"]).out);
+    let list = fedtvd(&["strategies"]).out;
+    // The first three methods and what stands below all of them: a new method leaves both as they are.
+    let (head, rest) = list.split_once("fedtvd-released").expect("the fourth method is there");
+    let (_, tail) = rest.split_once("\n\n").expect("an empty line follows the last method");
+    insta::assert_snapshot!("strategies", format!("{head}\n{tail}"));
     insta::assert_snapshot!("strategies_fedtvd", fedtvd(&["strategies", "fedtvd"]).out);
+}
+
+#[test]
+fn the_list_holds_every_strategy_with_its_parameters() {
+    let list = fedtvd(&["strategies"]).out;
+    let mut lines = list.lines();
+    for spec in ALL {
+        let line = lines.next().unwrap_or_default();
+        assert!(line.starts_with(&format!("{} ", spec.name)) && line.ends_with(spec.about), "{line}");
+        for param in spec.params {
+            let line = lines.next().unwrap_or_default();
+            assert!(line.trim_start().starts_with(&format!("{} = ", param.name)), "{line}");
+        }
+    }
+    assert_eq!(lines.next(), Some(""), "nothing else is listed");
 }
 
 #[test]

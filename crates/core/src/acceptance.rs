@@ -5,7 +5,7 @@ use crate::job::Job;
 use crate::layout::{Layout, Role};
 use crate::profile::Profile;
 use crate::run::Run;
-use crate::updates::{BLOCK, Outcome, Part, ReadFailure, Report, Updates, expected_len};
+use crate::updates::{BLOCK, Outcome, Part, ReadFailure, Report, Updates};
 
 /// The report of an update that may count, or why it may not.
 pub(crate) fn check(
@@ -24,9 +24,10 @@ pub(crate) fn check(
         return Ok(Err(failure));
     }
     let layout = &job.offer.params.layout;
-    let carried = run.strategy.local.needs().carries.iter().copied().map(Part::Carried);
-    for part in std::iter::once(Part::Model).chain(carried) {
-        if let Err(failure) = check_part(layout, updates, index, part)? {
+    let carried = run.strategy.local.needs().carries.iter();
+    let carried = carried.map(|carried| (Part::Carried(carried.name), carried.extent.len(layout)));
+    for (part, expected) in std::iter::once((Part::Model, layout.len())).chain(carried) {
+        if let Err(failure) = check_part(updates, index, part, expected)? {
             return Ok(Err(failure));
         }
     }
@@ -59,16 +60,16 @@ fn not_finite(part: &str, place: usize, value: impl ToString) -> ClientFailure {
 }
 
 fn check_part(
-    layout: &Layout,
     updates: &dyn Updates,
     index: usize,
     part: Part<'_>,
+    expected: usize,
 ) -> Result<Result<(), ClientFailure>, ReadFailure> {
     let name = match part {
         Part::Model => "the model",
         Part::Carried(name) => name,
     };
-    let (got, expected) = (updates.len(index, part), expected_len(layout, part));
+    let got = updates.len(index, part);
     if got != expected {
         return Ok(Err(ClientFailure::WrongShape { part: name.to_owned(), got, expected }));
     }

@@ -12,6 +12,7 @@ use crate::params::Params;
 use crate::parcel::Parcel;
 pub use crate::parcel::{BytesError, VERSION};
 use crate::profile::{ClientId, Profile};
+use crate::rules::Extent;
 use crate::run::State;
 use crate::statistic::Reference;
 use crate::stream::Key;
@@ -163,12 +164,13 @@ impl Parcel<'_> {
         Ok(Params { layout: Arc::clone(layout), values })
     }
 
-    /// Carried vectors are as long as the trainable part.
+    /// Carried vectors are as long as the trainable part or as the buffers; which of them, the round checks.
     fn take_carried(&mut self, layout: &Layout) -> Result<Memory, BytesError> {
         let carried = self.take_memory("carried");
+        let lengths = [Extent::Trainable, Extent::Buffers].map(|extent| extent.len(layout));
         for (name, array) in carried.arrays() {
-            if !matches!(array, Array::F32(values) if values.len() == layout.trainable()) {
-                let expected = format!("{} f32 numbers", layout.trainable());
+            if !matches!(array, Array::F32(values) if lengths.contains(&values.len())) {
+                let expected = format!("{} or {} f32 numbers", lengths[0], lengths[1]);
                 return Err(BytesError::Tensor { name: format!("carried/{name}"), expected });
             }
         }

@@ -26,7 +26,7 @@ pub enum Refusal {
         largest: u64,
     },
     /// Another statistic than the strategy asks for.
-    #[error("client {client} sent {got:?}; this strategy asks for {asked:?}")]
+    #[error("client {client} sent {got}; this strategy asks for {asked}")]
     WrongStatistic {
         /// Who.
         client: ClientId,

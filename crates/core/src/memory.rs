@@ -17,6 +17,22 @@ pub enum Array {
     U64(Vec<u64>),
 }
 
+impl Array {
+    /// How many numbers it holds.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(values) => values.len(),
+            Self::F64(values) => values.len(),
+            Self::U64(values) => values.len(),
+        }
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl From<Vec<f32>> for Array {
     fn from(values: Vec<f32>) -> Self {
         Self::F32(values)

@@ -9,7 +9,7 @@ use crate::memory::Memory;
 use crate::params::Params;
 use crate::profile::{ClientId, Profile};
 use crate::record::{ClientRecord, RoundRecord};
-use crate::rules::Shares;
+use crate::rules::{Carried, Shares};
 use crate::run::{Run, State};
 use crate::stream::{Key, Purpose};
 use crate::updates::{Accepted, Part, ReadFailure, Report, Updates};
@@ -34,10 +34,16 @@ pub fn plan(run: &Run, state: &State) -> Vec<Job> {
     cohort(run, state).into_iter().map(job).collect()
 }
 
-/// K = max(1, floor(fraction N)) clients, each equally likely, without replacement.
+/// K = max(1, floor(fraction N)): how many of N clients a round asks.
+pub fn cohort_size(fraction: f64, clients: usize) -> usize {
+    // A fraction such as 0.29 times 100 must not fall just below its integer.
+    ((fraction * clients as f64 + 1e-9) as usize).max(1)
+}
+
+/// K clients, each equally likely, without replacement.
 fn cohort(run: &Run, state: &State) -> Vec<ClientId> {
     let mut clients: Vec<ClientId> = state.roster.iter().map(|profile| profile.client).collect();
-    let size = ((run.fraction * clients.len() as f64 + 1e-9) as usize).max(1);
+    let size = cohort_size(run.fraction, clients.len());
     Key::of(run.cohort_seed).at(Purpose::Cohort, state.round, 0).stream(0).shuffle(&mut clients);
     clients.truncate(size);
     clients.sort_unstable();
@@ -79,6 +85,7 @@ pub fn close(
         record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", reports.len()));
         return Ok((next, record));
     }
+    hardened::cap_reaches(run, &run.local.in_round(state.round), &profiles, &mut reports);
     let accepted = Accepted::new(updates, indices, reports);
     let weighting = run.strategy.weighting.as_ref();
     let shares = hardened::shares(weighting, run.mode, &profiles, &mut next.weighting);
@@ -124,7 +131,7 @@ fn carried(
     let factors: Vec<f64> =
         profiles.iter().filter_map(|profile| place(profile).ok()).map(|place| all.weight[place]).collect();
     let mut next = Memory::default();
-    for name in names {
+    for Carried { name, .. } in names {
         let old = state.carried.f32(name).unwrap_or_default();
         let change = accepted.weighted_sum(Part::Carried(name), 0..old.len(), &factors)?;
         let sum = old.iter().zip(change).map(|(&c, change)| (f64::from(c) + change) as f32);

@@ -3,6 +3,7 @@
 //! A rule is immutable; what it remembers goes in and out as [`Memory`]. It sees neither a network nor a
 //! data set nor a transport.
 
+use crate::layout::Layout;
 use crate::local::Local;
 use crate::memory::Memory;
 use crate::params::Params;
@@ -54,12 +55,40 @@ pub trait LocalRule: Debug + Send + Sync {
 /// What the round must know of a local rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Needs {
-    /// Names of vectors that travel beside the model, as long as its trainable part.
-    pub carries: &'static [&'static str],
+    /// Vectors that travel beside the model.
+    pub carries: &'static [Carried],
     /// Whether clients keep something between their rounds.
     pub remembers: bool,
     /// Proximal term of the passes that make the shared model: it bounds their reach.
     pub mu: f64,
+}
+
+/// A vector that travels beside the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carried {
+    /// Its name.
+    pub name: &'static str,
+    /// Which part of the model it is as long as.
+    pub extent: Extent,
+}
+
+/// A part of the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// The trainable tensors: a vector like a gradient.
+    Trainable,
+    /// The buffers: a vector like batch statistics.
+    Buffers,
+}
+
+impl Extent {
+    /// Its length in a model of this layout.
+    pub fn len(self, layout: &Layout) -> usize {
+        match self {
+            Self::Trainable => layout.trainable(),
+            Self::Buffers => layout.len() - layout.trainable(),
+        }
+    }
 }
 
 /// What a client is asked to do in one round.

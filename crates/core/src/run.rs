@@ -6,6 +6,7 @@ use crate::memory::Memory;
 use crate::params::Params;
 use crate::profile::{ClientId, Profile};
 use crate::recipe::Strategy;
+use crate::rules::Carried;
 use crate::statistic::Reference;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -30,8 +31,15 @@ pub struct Run {
     pub mode: Mode,
     /// Largest size that a client can be enrolled with.
     pub largest_size: u64,
-    /// Whether the roster is complete before the first round, as some strategies need.
+    /// Whether the roster is complete before the first round. A strategy that carries vectors needs that anyway.
     pub fixed_roster: bool,
+}
+
+impl Run {
+    /// Whether clients may not join after the first round: weights over all of them would change.
+    fn needs_roster(&self) -> bool {
+        self.fixed_roster || !self.strategy.local.needs().carries.is_empty()
+    }
 }
 
 /// How far clients' claims about themselves are believed.
@@ -70,8 +78,8 @@ impl State {
     /// The state before the first round.
     pub fn new(run: &Run, params: Params, reference: Reference) -> Self {
         let mut carried = Memory::default();
-        for name in run.strategy.local.needs().carries {
-            carried.put(name, vec![0.0f32; params.layout.trainable()]);
+        for Carried { name, extent } in run.strategy.local.needs().carries {
+            carried.put(name, vec![0.0f32; extent.len(&params.layout)]);
         }
         Self {
             round: 0,
@@ -91,7 +99,7 @@ impl State {
         match self.roster.binary_search_by_key(&profile.client, |known| known.client) {
             Ok(place) if self.roster[place] == profile => Ok(()),
             Ok(_) => Err(Refusal::Changed { client: profile.client }),
-            Err(_) if run.fixed_roster && self.round > 0 => {
+            Err(_) if run.needs_roster() && self.round > 0 => {
                 Err(Refusal::RosterClosed { client: profile.client })
             }
             Err(place) => {

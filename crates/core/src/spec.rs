@@ -123,6 +123,8 @@ impl Range {
     pub const UNIT: Self = Self { low: 0.0, high: 1.0, open: false };
     /// Any number that is not negative.
     pub const NOT_NEGATIVE: Self = Self { low: 0.0, high: f64::INFINITY, open: false };
+    /// From 0 to anything below 1.
+    pub const BELOW_ONE: Self = Self { low: 0.0, high: 1f64.next_down(), open: false };
     /// Any number above 0.
     pub const POSITIVE: Self = Self { low: 0.0, high: f64::INFINITY, open: true };
 
@@ -138,6 +140,7 @@ impl fmt::Display for Range {
             (true, true) => write!(f, "above {}", self.low),
             (false, true) => write!(f, "{} or more", self.low),
             (true, false) => write!(f, "above {} and up to {}", self.low, self.high),
+            (false, false) if *self == Self::BELOW_ONE => f.write_str("0 to below 1"),
             (false, false) => write!(f, "{} to {}", self.low, self.high),
         }
     }

@@ -7,6 +7,7 @@
 //! ```
 
 use serde::{Deserialize, Serialize};
+use std::fmt;
 use thiserror::Error;
 
 /// The reference label distribution Q of a run: not negative, sum 1.
@@ -121,6 +122,17 @@ pub enum Ask {
     Released,
     /// The label counts.
     Histogram,
+}
+
+impl fmt::Display for Ask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Nothing => "no label statistic",
+            Self::Distance => "a distance to the reference",
+            Self::Released => "a distance as the authors' public code has it",
+            Self::Histogram => "label counts",
+        })
+    }
 }
 
 impl Ask {

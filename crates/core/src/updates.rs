@@ -1,7 +1,6 @@
 //! The updates of a round as the server reads them: from memory, or from a spool file block by block.
 
 use crate::failure::ClientFailure;
-use crate::layout::Layout;
 use crate::memory::Memory;
 use crate::params::Params;
 use crate::profile::ClientId;
@@ -201,17 +200,10 @@ impl Updates for InMemory {
     }
 }
 
-/// How long a part must be for a model of this layout.
-pub(crate) fn expected_len(layout: &Layout, part: Part<'_>) -> usize {
-    match part {
-        Part::Model => layout.len(),
-        Part::Carried(_) => layout.trainable(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::layout::Layout;
     use std::sync::Arc;
 
     fn answer(client: ClientId, value: f32) -> (ClientId, Result<Upload, ClientFailure>) {

@@ -51,8 +51,6 @@ pub struct Progress {
     pub accuracy: f64,
     /// Samples trained on in the round.
     pub images: u64,
-    /// Whether it was the last round of its seed.
-    pub last: bool,
 }
 
 /// Why there is nothing to compare, or why comparing stopped.
@@ -61,6 +59,9 @@ pub enum ComparisonError {
     /// A strategy or configuration that cannot be.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
+    /// A strategy or a seed that is named twice.
+    #[error("{0} is named twice; each strategy and each seed is compared once")]
+    Twice(String),
     /// No data, split or model.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -84,20 +85,28 @@ impl Comparison {
         strategies: &[String],
         seeds: &[u64],
     ) -> Result<Self, ComparisonError> {
-        let labels: Vec<String> = strategies
-            .iter()
-            .map(|name| Experiment::of(&config.with_strategy(name)).map(|e| e.run.strategy.label))
-            .collect::<Result<_, _>>()?;
-        let data = Data::load(&Experiment::of(config)?.data, places)?;
+        let configs: Vec<Config> = strategies.iter().map(|name| config.with_strategy_beside(name)).collect();
+        let taken = |param: &_| configs.iter().any(|config| config.params().contains(param));
+        if !config.params().iter().all(taken) {
+            // What no compared strategy takes must belong to the one that the configuration names.
+            Experiment::of(config)?;
+        }
+        let experiments: Vec<Experiment> = configs.iter().map(Experiment::of).collect::<Result<_, _>>()?;
+        let labels: Vec<String> = experiments.iter().map(|e| e.run.strategy.label.clone()).collect();
+        let seed_words: Vec<String> = seeds.iter().map(|seed| format!("seed {seed}")).collect();
+        if let Some(word) = repeated(&labels).or_else(|| repeated(&seed_words)) {
+            return Err(ComparisonError::Twice(word));
+        }
+        let data = Data::load(&experiments[0].data, places)?;
         let mut setups = Vec::new();
         for &seed in seeds {
-            let experiment = Experiment::of(&config.with_seed(seed))?;
+            let experiment = Experiment::of(&configs[0].with_seed(seed))?;
             setups.push(Arc::new(Setup::new(&experiment, &data)?));
         }
         let mut cells = Vec::new();
-        for (strategy, name) in strategies.iter().enumerate() {
+        for (strategy, config) in configs.iter().enumerate() {
             for (seed, setup) in seeds.iter().zip(&setups) {
-                let config = config.with_strategy(name).with_seed(*seed);
+                let config = config.with_seed(*seed);
                 let experiment = Experiment::of(&config)?;
                 cells.push(Cell { strategy, config, experiment, setup: Arc::clone(setup) });
             }
@@ -167,7 +176,7 @@ impl Comparison {
         let label = &self.labels[strategy];
         let failed = |error| ComparisonError::Run { strategy: label.clone(), seed, error: Box::new(error) };
         let directory = out.join(format!("{}-seed{seed}", label.replace(':', "-")));
-        let (epochs, rounds) = (experiment.run.local.epochs, experiment.rounds);
+        let epochs = experiment.run.local.epochs;
         let runner =
             Runner::start_with(config, experiment.clone(), Arc::clone(setup), &directory, Means::workers(1))
                 .map_err(failed)?
@@ -176,12 +185,17 @@ impl Comparison {
         let mut show = |line: &Line| {
             accuracy.push(line.accuracy);
             effective.extend(line.effective_clients);
-            let (images, last) = (images(line, epochs), line.round == rounds);
-            progress(Progress { strategy, accuracy: line.accuracy, images, last });
+            progress(Progress { strategy, accuracy: line.accuracy, images: images(line, epochs) });
         };
         match runner.run(&AtomicBool::new(false), &mut show).map_err(failed)? {
             End::Done(summary) => Ok(Curve { strategy, seed, accuracy, effective, summary }),
             End::Stopped(_) => unreachable!("nobody asks it to stop"),
         }
     }
+}
+
+/// The first word that stands in the list twice.
+fn repeated(words: &[String]) -> Option<String> {
+    let again = |(place, word): &(usize, &String)| words[..*place].contains(word);
+    words.iter().enumerate().find(again).map(|(_, word)| word.clone())
 }

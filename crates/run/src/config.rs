@@ -152,6 +152,20 @@ impl Config {
         config
     }
 
+    /// Puts one of several strategies in place, with those parameters that it takes and does not set in its name.
+    pub fn with_strategy_beside(&self, name: &str) -> Self {
+        let takes = |param: &str, value: &Value| {
+            let bare = param.rsplit_once('.').map_or(param, |(_, bare)| bare);
+            let alone = notation::strategy(name, [(param, value.bare().as_str())]);
+            !name.contains(&format!(":{bare}="))
+                && !matches!(alone, Err(notation::NotationError::NoSuchParam { .. }))
+        };
+        let mut config = self.with_strategy(name);
+        let taken = self.params.iter().filter(|(param, value)| takes(param, value));
+        config.params = taken.map(|(param, value)| (param.clone(), value.clone())).collect();
+        config
+    }
+
     /// Puts another seed in place.
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut config = self.clone();
@@ -161,15 +175,23 @@ impl Config {
 
     /// All keys with their values as TOML: what a run directory keeps.
     pub fn resolved(&self) -> String {
-        self.print(|_| String::new())
+        self.print(|key, line| if self.follows(key) { format!("# {line}") } else { line })
     }
 
-    /// All keys with their values and one line of help each.
+    /// All keys with their values and one line of help each. A seed that follows `seed` stands behind a #, so that
+    /// it still follows when `seed` is changed.
     pub fn commented(&self) -> String {
-        self.print(|key| format!("   # {}", key.about))
+        self.print(|key, line| {
+            format!("{}{line}   # {}", if self.follows(key) { "# " } else { "" }, key.about)
+        })
     }
 
-    fn print(&self, comment: impl Fn(&Key) -> String) -> String {
+    /// Whether a key is a seed that follows `seed`.
+    fn follows(&self, key: &Key) -> bool {
+        matches!(key.kind, Kind::Seed) && !self.set.contains_key(key.path)
+    }
+
+    fn print(&self, shown: impl Fn(&Key, String) -> String) -> String {
         let mut text = String::new();
         let mut table = "";
         for key in keys::ALL {
@@ -178,7 +200,7 @@ impl Config {
                 let _ = writeln!(text, "\n[{section}]");
                 table = section;
             }
-            let _ = writeln!(text, "{name} = {}{}", self.get(key.path), comment(key));
+            let _ = writeln!(text, "{}", shown(key, format!("{name} = {}", self.get(key.path))));
         }
         for (name, value) in &self.params {
             let quoted = if name.contains('.') { format!("{name:?}") } else { name.clone() };
@@ -245,6 +267,12 @@ impl Key {
             },
             (Kind::Count { low, high, .. }, value) => match value {
                 Value::Whole(whole) if (low..=high).contains(&whole) => Ok(value),
+                // 1e3 is a float to TOML and a thousand to everyone else.
+                Value::Number(number)
+                    if (number as u64) as f64 == number && (low..=high).contains(&(number as u64)) =>
+                {
+                    Ok(Value::Whole(number as u64))
+                }
                 _ => Err((value, format!("a whole number from {low} to {high}"))),
             },
             (Kind::Seed, value @ Value::Whole(_)) => Ok(value),
@@ -303,6 +331,10 @@ mod tests {
             "line 1: rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"
         );
         assert_eq!(
+            refusal("rounds = 2.5"),
+            "line 1: rounds = 2.5 is not allowed; it must be a whole number from 1 to 1000000"
+        );
+        assert_eq!(
             refusal("\nseed = -1"),
             "line 2: seed = -1 is not allowed; it must be a whole number from 0 to 9223372036854775807"
         );
@@ -314,6 +346,12 @@ mod tests {
             refusal("[strategy]\nmode = \"safe\""),
             "line 2: strategy.mode = \"safe\" is not allowed; it must be paper or hardened"
         );
+    }
+
+    #[test]
+    fn a_whole_number_may_have_an_exponent() {
+        assert_eq!(Config::parse("rounds = 1e3").unwrap().get("rounds"), Value::Whole(1000));
+        assert!(refusal("rounds = 1e9").contains("must be a whole number"));
     }
 
     #[test]
@@ -332,6 +370,23 @@ mod tests {
             config.set("alhpa=1").unwrap_err().to_string(),
             "there is no key alhpa; did you mean alpha?"
         );
+    }
+
+    #[test]
+    fn of_several_strategies_each_gets_the_parameters_that_it_takes() {
+        let mut config = Config::default();
+        config.set("lambda=0.25").unwrap();
+        config.set("strategy.tau=0.5").unwrap();
+        let label = |name| strategy(&config.with_strategy_beside(name)).unwrap().label;
+        assert_eq!(label("uniform"), "uniform");
+        assert_eq!(label("fedtvd+balanced"), "fedtvd:lambda=0.25+balanced:tau=0.5");
+        assert_eq!(label("fedtvd:lambda=0.75"), "fedtvd:lambda=0.75");
+    }
+
+    #[test]
+    fn seeds_of_a_printed_configuration_still_follow_its_seed() {
+        let config = Config::parse(&Config::default().commented()).unwrap().with_seed(7);
+        assert_eq!((config.get("split.seed"), config.get("cohort.seed")), (Value::Whole(7), Value::Whole(7)));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::setup::Setup;
 use crate::simulation::SimulationError;
 use crate::summary::peak_memory;
 use fedtvd_core::params::Params;
+use fedtvd_core::round::cohort_size;
 use fedtvd_core::stream::Key;
 use fedtvd_core::trainer::Trainer as _;
 use fedtvd_nn::Cpu;
@@ -52,13 +53,13 @@ pub fn estimate(experiment: &Experiment, setup: &Setup, workers: usize) -> Resul
     let evaluate = fastest(|| cpu.evaluate(&params, tested, None).map(drop))? / tested.len().max(1) as f64;
     let worker = before.zip(peak_memory()).map(|(before, after)| after.saturating_sub(before));
     let clients = setup.clients.len();
-    let cohort = ((experiment.run.fraction * clients as f64 + 1e-9) as usize).max(1);
+    let cohort = cohort_size(experiment.run.fraction, clients);
     let mean = setup.clients.iter().map(|client| client.rows.len()).sum::<usize>() as f64 / clients as f64;
     let trained = cohort as f64 * mean * f64::from(local.epochs);
     let round = (trained * train + test.len() as f64 * evaluate) / workers as f64;
     let model = 4 * setup.layout.len() as u64;
-    let carried =
-        experiment.run.strategy.local.needs().carries.len() as u64 * 4 * setup.layout.trainable() as u64;
+    let carries = experiment.run.strategy.local.needs().carries.iter();
+    let carried = carries.map(|carried| 4 * carried.extent.len(&setup.layout) as u64).sum::<u64>();
     let updates = cohort as u64 * (model + carried);
     Ok(Estimate {
         strategy: experiment.run.strategy.label.clone(),

@@ -160,8 +160,7 @@ fn kind(word: &str) -> Kind {
 }
 
 fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &ReferenceSource) -> Run {
-    let fixed_roster =
-        !strategy.local.needs().carries.is_empty() || *reference == ReferenceSource::Aggregated;
+    let fixed_roster = *reference == ReferenceSource::Aggregated;
     Run {
         strategy,
         seed: whole(config, "seed"),

@@ -72,7 +72,6 @@ const fn number(default: f64, range: Range) -> Kind {
 const SHARE: Range = Range { low: 0.0, high: 1.0, open: true };
 /// A factor that does not grow without bound.
 const DECAY: Range = Range { low: 0.0, high: 2.0, open: true };
-const BELOW_ONE: Range = Range { low: 0.0, high: 0.999_999, open: false };
 
 /// All keys, in the order in which they are printed.
 pub const ALL: &[Key] = &[
@@ -208,7 +207,7 @@ pub const ALL: &[Key] = &[
     Key { path: "local.lr", kind: number(0.01, Range::POSITIVE), about: "clients' learning rate" },
     Key {
         path: "local.momentum",
-        kind: number(0.9, BELOW_ONE),
+        kind: number(0.9, Range::BELOW_ONE),
         about: "clients' momentum, new in every round",
     },
     Key {

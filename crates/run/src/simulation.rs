@@ -165,8 +165,8 @@ impl Simulation {
 fn traffic(jobs: &[Job], updates: &dyn Updates) -> (u64, u64) {
     let Some(job) = jobs.first() else { return (0, 0) };
     let layout = &job.offer.params.layout;
-    let carried = job.offer.carried.arrays().count();
-    let numbers = 4 * (layout.len() + carried * layout.trainable()) as u64;
+    let carried = job.offer.carried.arrays().map(|(_, array)| array.len()).sum::<usize>();
+    let numbers = 4 * (layout.len() + carried) as u64;
     let (params, carried) = (Params::zeros(Arc::new(Layout::vector(0))), Memory::default());
     let offer =
         Offer { params: Arc::new(params.clone()), carried: Arc::default(), ..Offer::clone(&job.offer) };

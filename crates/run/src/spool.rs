@@ -46,8 +46,8 @@ impl Spool {
 
     /// Takes an update's numbers; a disk that does not take them is the client's failure.
     pub fn keep(&self, upload: &mut Upload) -> Result<Kept, ClientFailure> {
-        let parts = |upload: &Upload| 1 + upload.carried.arrays().count();
-        let size = 4 * upload.params.values.len() * parts(upload);
+        let carried = upload.carried.arrays().map(|(_, array)| array.len()).sum::<usize>();
+        let size = 4 * (upload.params.values.len() + carried);
         let mut shelf = self.shelf();
         let carried = std::mem::take(&mut upload.carried);
         if shelf.used + size <= self.budget {

@@ -5,6 +5,7 @@ use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::job::Fleet;
 use fedtvd_core::record::ClientRecord;
 use fedtvd_core::round::{close, plan};
+use fedtvd_core::rules::Carried;
 use fedtvd_core::run::State;
 use fedtvd_core::samples::{Samples, Values};
 use fedtvd_core::strategy::ALL;
@@ -113,7 +114,7 @@ fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
                 let mut params = (*state.params).clone();
                 params.values = read(Part::Model);
                 let mut carried = fedtvd_core::memory::Memory::default();
-                for name in carries {
+                for Carried { name, .. } in carries {
                     carried.put(name, read(Part::Carried(name)));
                 }
                 let report = outcome.answer.clone().unwrap();

@@ -18,8 +18,6 @@ use crate::rules::ServerRule;
 use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
 use std::sync::Arc;
 
-const BELOW_ONE: Range = Range { low: 0.0, high: 1.0 - f64::EPSILON, open: false };
-
 pub(super) const SPEC: Spec = Spec {
     params: &[
         Param {
@@ -29,12 +27,12 @@ pub(super) const SPEC: Spec = Spec {
         },
         Param {
             name: "beta1",
-            kind: Kind::Number { default: 0.9, range: BELOW_ONE },
+            kind: Kind::Number { default: 0.9, range: Range::BELOW_ONE },
             about: "how much of the mean change is remembered",
         },
         Param {
             name: "beta2",
-            kind: Kind::Number { default: 0.99, range: BELOW_ONE },
+            kind: Kind::Number { default: 0.99, range: Range::BELOW_ONE },
             about: "how much of its square is remembered",
         },
         Param {

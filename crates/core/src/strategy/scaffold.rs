@@ -15,7 +15,7 @@
 use crate::local::Course;
 use crate::memory::Memory;
 use crate::recipe::{Part, Recipe};
-use crate::rules::{LocalRule, Needs, Task, Trained};
+use crate::rules::{Carried, Extent, LocalRule, Needs, Task, Trained};
 use crate::spec::{Property, Spec};
 use crate::trainer::{TrainFailure, Trainer};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ struct Controlled;
 
 impl LocalRule for Controlled {
     fn needs(&self) -> Needs {
-        Needs { carries: &[CONTROL], remembers: true, mu: 0.0 }
+        Needs { carries: &[Carried { name: CONTROL, extent: Extent::Trainable }], remembers: true, mu: 0.0 }
     }
 
     fn train(

@@ -145,7 +145,8 @@ fn a_client_says_what_the_strategy_asks_for_and_nothing_more() {
         assert!(state.roster.iter().all(|profile| profile.statistic.ask() == asked), "{}", spec.name);
         let histogram = |profile: &Profile| matches!(profile.statistic, Statistic::Histogram(_));
         assert!(asked == Ask::Histogram || !state.roster.iter().any(histogram), "{}", spec.name);
-        let carries = run.strategy.local.needs().carries;
+        let carries: Vec<&str> =
+            run.strategy.local.needs().carries.iter().map(|carried| carried.name).collect();
         let jobs = plan(&federation.run, &federation.state);
         for (_, upload) in federation.answers(&jobs) {
             let sent: Vec<String> =

@@ -1,12 +1,14 @@
 //! Hardened mode: no claim that can be enrolled makes a client count more than 1.6/K.
 
-use crate::federation::{SKEWED, local, run, skewed, vector};
+use crate::federation::{SKEWED, local, run, skewed, upload, vector};
 use fedtvd_core::hardened::shares;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::profile::Profile;
+use fedtvd_core::round::{close, plan};
 use fedtvd_core::run::{Mode, Run, State};
 use fedtvd_core::statistic::{Ask, Reference, Statistic, size};
 use fedtvd_core::strategy::ALL;
+use fedtvd_core::updates::InMemory;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -147,4 +149,28 @@ fn hardened_the_same_liar_stays_at_its_cap_or_below_under_every_strategy() {
         let s = weights(&run, &roster, Mode::Hardened);
         assert!(s[9] <= 0.16 + 1e-15, "{label}: {s:?}");
     }
+}
+
+#[test]
+fn a_liar_that_claims_a_vast_reach_cannot_blow_up_what_the_others_did() {
+    // Nine honest clients of 10 samples move from 0 to 1; the tenth claims 10^8 samples and stays at 0.
+    let q = Reference::uniform(2);
+    let moved = |mode| {
+        let mut run = run("fednova", local(1, 10, 0.1, 0.0));
+        run.mode = mode;
+        let mut state = State::new(&run, vector(&[0.0]), q.clone());
+        for client in 0..10 {
+            let size = if client == 9 { 100_000_000 } else { 10 };
+            state.enrol(&run, Profile { client, size, statistic: Statistic::Nothing }).unwrap();
+        }
+        let jobs = plan(&run, &state);
+        let answers = jobs.iter().map(|job| {
+            let (value, steps) = if job.client == 9 { (0.0, 10_000_000) } else { (1.0, 1) };
+            (job.client, Ok(upload(job, &[value], steps)))
+        });
+        let (next, _) = close(&run, &state, &jobs, &InMemory::new(answers.collect())).unwrap();
+        next.params.values[0]
+    };
+    // With capped sizes and reaches all are alike: nine of ten moved by 1.
+    assert!((moved(Mode::Hardened) - 0.9).abs() < 1e-6, "{}", moved(Mode::Hardened));
 }

@@ -104,7 +104,8 @@ fn a_rejected_update_leaves_the_bytes_of_a_round_without_it() {
             assert!(expected(&failure), "{}: {what} is {failure}", spec.name);
             assert_eq!(bytes, without, "{}: {what} touched the aggregate", spec.name);
         }
-        for name in federation.run.strategy.local.needs().carries {
+        for carried in federation.run.strategy.local.needs().carries {
+            let name = carried.name;
             let put = |values: Vec<f32>| lied(&answers, move |u| u.carried.put(name, values.clone()));
             for wrong in [put(vec![f32::NAN; 6]), put(vec![0.0; 5]), lied(&answers, forget)] {
                 let (bytes, failure) = closed(&federation, &jobs, wrong);
