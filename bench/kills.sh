@@ -29,8 +29,9 @@ if [ -z "${FEDTVD:-}" ]; then
 fi
 fedtvd="${FEDTVD:-${CARGO_TARGET_DIR:-target}/release/fedtvd}"
 
-# The longest delay before a kill: past the first checkpoint, which comes after three seconds.
-longest_ms=6000
+# The longest delay before a kill: a little past the first checkpoint, which comes after three seconds, so that a run lives
+# through several kills.
+longest_ms=4000
 # Nothing here takes so long unless it hangs.
 limit=600
 

@@ -106,7 +106,7 @@ class Bench:
                  ms_per_client=best)
 
     def memory(self):
-        images, models = self.colour_images(), 6 * 4 * 11_173_962
+        images, models = self.colour_images(), 6 * 4 * 11_183_562
         data = sum(file.stat().st_size for file in images.iterdir())
         limit = data + WORKERS * 600_000_000 + models
         summary, _ = self.run(WORKERS, [f"data.set={images}", "split.kind=iid", "split.clients=1000", "cohort.fraction=0.1",
