@@ -1,0 +1,102 @@
+//! How much of a run's time is spent inside the trainers: `inside CONFIG WORKERS ROUNDS`. Prints one JSON object.
+//!
+//! The rounds are those of `fedtvd run`, line by line, without their files; every trainer carries a stopwatch.
+
+use fedtvd_core::job::{Fleet as _, Survey};
+use fedtvd_core::params::Params;
+use fedtvd_core::pass::Pass;
+use fedtvd_core::round::{close, plan};
+use fedtvd_core::run::State;
+use fedtvd_core::statistic::Reference;
+use fedtvd_core::trainer::{Evaluation, PassReport, TrainFailure, Trainer};
+use fedtvd_data::set::Places;
+use fedtvd_nn::Cpu;
+use fedtvd_run::config::Config;
+use fedtvd_run::experiment::Experiment;
+use fedtvd_run::fleet::Threads;
+use fedtvd_run::line::Line;
+use fedtvd_run::setup::{Data, Setup};
+use fedtvd_run::simulation::{Means, Round};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+/// A trainer and the nanoseconds that all of them spent.
+struct Timed {
+    cpu: Cpu,
+    spent: Arc<AtomicU64>,
+}
+
+impl Timed {
+    fn time<T>(&mut self, work: impl FnOnce(&mut Cpu) -> T) -> T {
+        let started = Instant::now();
+        let result = work(&mut self.cpu);
+        self.spent.fetch_add(started.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        result
+    }
+}
+
+impl Trainer for Timed {
+    fn pass(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+    ) -> Result<PassReport, TrainFailure> {
+        self.time(|cpu| cpu.pass(params, rows, pass))
+    }
+
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        logits: Option<&[f32]>,
+    ) -> Result<Evaluation, TrainFailure> {
+        self.time(|cpu| cpu.evaluate(params, rows, logits))
+    }
+}
+
+fn main() {
+    let arguments: Vec<String> = std::env::args().collect();
+    let number = |place: usize| arguments[place].parse::<usize>().expect("a number");
+    let (workers, rounds) = (number(2), number(3));
+    let config = Config::parse(&std::fs::read_to_string(&arguments[1]).expect("a configuration"));
+    let experiment = Experiment::of(&config.expect("TOML")).expect("an experiment");
+    let data = Data::load(&experiment.data, &Places::new(None)).expect("a data set");
+    let setup = Arc::new(Setup::new(&experiment, &data).expect("a setup"));
+    let spent = Arc::new(AtomicU64::new(0));
+    let trainer = |_| {
+        let cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples)).expect("a model that fits");
+        Box::new(Timed { cpu, spent: Arc::clone(&spent) }) as Box<dyn Trainer>
+    };
+    let trainers = (0..workers).map(trainer).collect();
+    let memory = Means::workers(workers).update_memory;
+    let mut fleet = Threads::new(Arc::clone(&setup), trainers, memory, experiment.trouble);
+    let run = &experiment.run;
+    let reference = Reference::uniform(setup.samples.classes());
+    let survey = Survey { ask: run.strategy.weighting.asks(), reference: reference.clone() };
+    let params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
+    let mut state = State::new(run, params, reference);
+    for profile in fleet.survey(&survey) {
+        state.enrol(run, profile).expect("our own clients");
+    }
+    let test_rows = setup.samples.test_rows();
+    let (mut bytes, started) = (0, Instant::now());
+    for _ in 0..rounds {
+        let began = Instant::now();
+        let jobs = plan(run, &state);
+        let updates = fleet.work(&jobs);
+        let (next, record) = close(run, &state, &jobs, updates.as_ref()).expect("updates that read back");
+        state = next;
+        let evaluation = fleet.evaluate(&state.params, &test_rows).expect("evaluation goes on");
+        let seconds = began.elapsed().as_secs_f64();
+        let round = Round { record, evaluation, seconds, bytes_up: 0, bytes_down: 0 };
+        let line = Line::new(&round, &state.params, &state.reference, &setup, false);
+        bytes += serde_json::to_string(&line).expect("a line is plain data").len();
+    }
+    let seconds = started.elapsed().as_secs_f64();
+    let inside = spent.load(Ordering::Relaxed) as f64 * 1e-9;
+    let share = inside / (seconds * workers as f64);
+    assert!(bytes > 0, "at least one round was asked for");
+    println!("{{\"seconds\":{seconds},\"inside\":{inside},\"share\":{share}}}");
+}
