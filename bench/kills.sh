@@ -31,7 +31,7 @@ fedtvd="${FEDTVD:-${CARGO_TARGET_DIR:-target}/release/fedtvd}"
 
 # The longest delay before a kill: a little past the first checkpoint, which comes after three seconds, so that a run lives
 # through several kills.
-longest_ms=4000
+longest_ms=5000
 # Nothing here takes so long unless it hangs.
 limit=600
 
@@ -44,6 +44,10 @@ clean_up() {
     rm -rf "$folder"
 }
 trap clean_up EXIT
+
+now_ms() {
+    date +%s%3N
+}
 
 # say JSON TEXT
 say() {
@@ -95,10 +99,10 @@ killed() {
         go_on "$strategy" "$directory" "$crew" "$megabytes" &
         running=$!
         if [ "$used" -lt "$kills" ]; then
-            local delay=$((20 + (RANDOM * 32768 + RANDOM) % longest_ms)) slept=0
-            while [ "$slept" -lt "$delay" ] && kill -0 "$running" 2>/dev/null; do
+            # By the clock: on busy cores a short sleep takes much longer than it says.
+            local until=$(($(now_ms) + 20 + (RANDOM * 32768 + RANDOM) % longest_ms))
+            while [ "$(now_ms)" -lt "$until" ] && kill -0 "$running" 2>/dev/null; do
                 sleep 0.02
-                slept=$((slept + 20))
             done
             if kill -9 "$running" 2>/dev/null; then
                 wait "$running" 2>/dev/null || true

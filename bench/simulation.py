@@ -5,6 +5,8 @@ import torch
 from run_files import rounds
 
 WORKERS = 2
+# How many times as fast as one two processes must be for a figure about two cores to mean anything.
+FREE = 1.6
 
 
 class Bench:
@@ -51,11 +53,14 @@ class Bench:
             two = [self.start(1, self.load) for _ in range(2)]
             pair = max(pair, sum(self.finish(one)[0]["images_per_second"] for one in two))
             both = max(both, self.run(2, self.load)[0]["images_per_second"])
-        self.say("workers", both / pair >= 0.95,
+        # Where two processes are hardly faster than one there are no two free cores, and any fleet would look good.
+        free = pair / alone
+        told = "" if free >= FREE else f"; NOT TOLD: two processes reach {free:.2f} times one, so two cores were not free"
+        self.say("workers", free >= FREE and both / pair >= 0.95,
                  f"two workers {both:.0f} images/s, two processes {pair:.0f}, one worker {alone:.0f}: "
-                 f"{both / pair:.3f} of two processes (at least 0.95), {both / alone:.2f} times one worker",
-                 set=self.set, two_workers=both, two_processes=pair, one_worker=alone,
-                 of_two_processes=both / pair, of_one_worker=both / alone)
+                 f"{both / pair:.3f} of two processes (at least 0.95), {both / alone:.2f} times one worker{told}",
+                 set=self.set, two_workers=both, two_processes=pair, one_worker=alone, of_two_processes=both / pair,
+                 of_one_worker=both / alone, two_processes_of_one=free, told=free >= FREE)
 
     def kernels(self):
         summary, out = self.run(WORKERS, self.load)
@@ -149,7 +154,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--memory", action="store_true")
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     chosen = options.parts or parts[:-1]
     if unknown := [part for part in chosen if part not in parts]:
         parser.error(f"there is no part {unknown[0]}; there are {', '.join(parts)}")
