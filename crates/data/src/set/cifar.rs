@@ -2,7 +2,7 @@
 
 use super::catalogue::Entry;
 use super::load::{LoadError, Loaded};
-use super::places::Place;
+use super::places::{Place, file};
 use crate::decode::archive::each_member;
 use crate::decode::cifar::{IMAGE, Layout, records};
 use crate::decode::{Flaw, Source};
@@ -30,7 +30,7 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
     match place {
         Place::Folder(folder) => {
             for (name, slot, labels, done) in &mut slots {
-                records(&mut Source::open(&folder.join(name))?, layout, slot, labels)?;
+                records(&mut Source::open(&file(folder, name))?, layout, slot, labels)?;
                 *done = true;
             }
         }

@@ -6,6 +6,7 @@
 use super::catalogue::Entry;
 use super::features::{Column, Entries, Features, test_rows, train_first};
 use super::load::{LoadError, Loaded};
+use super::places;
 use crate::decode::heart::{MEASUREMENTS, Patient, patients};
 use crate::decode::{Flaw, Source};
 use crate::split::Groups;
@@ -34,7 +35,7 @@ const CODES: [(&str, &[f64]); 7] = [
 pub(crate) fn load(entry: &Entry, folder: &Path) -> Result<Loaded, LoadError> {
     let mut all: Vec<(usize, Patient)> = Vec::new();
     for (hospital, (_, file)) in HOSPITALS.iter().enumerate() {
-        let read = patients(&mut Source::open(&folder.join(file))?)?;
+        let read = patients(&mut Source::open(&places::file(folder, file))?)?;
         all.extend(read.into_iter().map(|patient| (hospital, patient)));
     }
     let sick = |patient: &Patient| usize::from(patient.disease > 0);

@@ -82,13 +82,15 @@ impl Site<'_> {
         let [train, test] = ["x_train.npy", "x_test.npy"].map(|name| read(folder, name));
         let (train, test) = (train?, test?);
         let shape = match train.shape[..] {
-            [_, channels, height, width] if test.shape[1..] == train.shape[1..] => [channels, height, width],
+            [_, channels, height, width] if test.shape.get(1..) == train.shape.get(1..) => {
+                [channels, height, width]
+            }
             _ => {
                 let expected = "two arrays of rows, channels, height and width that agree but for the rows";
                 return Err(flaw(folder, expected, format!("{:?} and {:?}", train.shape, test.shape)).into());
             }
         };
-        let rows = train.shape[0];
+        let (rows, test_rows) = (train.shape[0], test.shape[0]);
         let values = match (train.numbers, test.numbers) {
             (Numbers::Bytes(mut train), Numbers::Bytes(test)) => {
                 if about.normal.len() != shape[0]
@@ -110,9 +112,13 @@ impl Site<'_> {
             }
         };
         let mut labels = Vec::new();
-        for name in ["y_train.npy", "y_test.npy"] {
+        for (name, expected) in [("y_train.npy", rows), ("y_test.npy", test_rows)] {
             match read(folder, name)?.numbers {
-                Numbers::Counts(own) => labels.extend(own),
+                Numbers::Counts(own) if own.len() == expected => labels.extend(own),
+                Numbers::Counts(own) => {
+                    let expected = format!("{expected} labels, one for each row of its values");
+                    return Err(flaw(&folder.join(name), &expected, own.len().to_string()).into());
+                }
                 _ => return Err(flaw(&folder.join(name), "labels as <i4 or <i8", "others".to_owned()).into()),
             }
         }
@@ -138,6 +144,29 @@ fn flaw(path: &Path, expected: &str, found: String) -> Flaw {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn labels_that_do_not_fit_their_rows_and_values_without_shape_are_named() {
+        let samples = Samples::new([1, 1, 1], 2, Values::Floats(vec![1.0; 4]), vec![0, 1, 0, 1], 3).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let about = About { set: "x".to_owned(), classes: vec!["a".into(), "b".into()], normal: vec![] };
+        let site = Site { about, samples: &samples, train: &[0, 1, 2], test: &[3] };
+        site.write(folder.path()).unwrap();
+        let place = |name: &str| folder.path().join(name);
+        std::fs::rename(place("y_train.npy"), place("y")).unwrap();
+        std::fs::rename(place("y_test.npy"), place("y_train.npy")).unwrap();
+        std::fs::rename(place("y"), place("y_test.npy")).unwrap();
+        let error = Site::load(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("y_train.npy") && error.contains("3 labels"), "{error}");
+        site.write(folder.path()).unwrap();
+        let header = "{'descr': '<f4', 'fortran_order': False, 'shape': (), }";
+        let mut bytes = b"\x93NUMPY\x01\x00\x76\x00".to_vec();
+        bytes.extend(format!("{header:117}\n").as_bytes());
+        bytes.extend(1f32.to_le_bytes());
+        std::fs::write(place("x_test.npy"), bytes).unwrap();
+        let error = Site::load(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("agree but for the rows"), "{error}");
+    }
 
     #[test]
     fn a_written_site_comes_back_with_its_normalisation() {
