@@ -65,7 +65,7 @@ def main():
     parser.add_argument("models", nargs="*")
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--repeat", type=int, default=4)
-    options = parser.parse_args()
+    options = parser.parse_intermixed_args()
     torch.set_num_threads(1)
     torch.manual_seed(0)
     if not options.json:

@@ -124,6 +124,9 @@ fn changed_data_and_foreign_directories_are_named() {
     assert_eq!(empty.code, 2);
     assert!(empty.err.contains("holds no run: it has no config.toml"), "{}", empty.err);
     let out = folder.path().join("run");
+    // What a kill before the manifest leaves behind does not stand in the way.
+    std::fs::create_dir(&out).unwrap();
+    std::fs::write(out.join("config.toml"), "seed = 1\n").unwrap();
     assert_eq!(run(&out, &[]).code, 0);
     std::fs::remove_file(out.join("summary.json")).unwrap();
     let path = out.join("manifest.json");

@@ -58,7 +58,8 @@ impl RunDirectory {
     ) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(doing("making", path))?;
         let directory = Self { path: path.to_owned() };
-        if directory.file("manifest.json").exists() || directory.file("config.toml").exists() {
+        // Without a manifest there is no run yet: a kill may have left the first files.
+        if directory.file("manifest.json").exists() {
             return Err(DirectoryError::Taken(path.display().to_string()));
         }
         write(&directory.file("config.toml"), config.as_bytes())?;
