@@ -10,6 +10,7 @@ mod init;
 mod markdown;
 mod models;
 mod progress;
+mod report;
 mod request;
 mod resume;
 mod run;
@@ -36,6 +37,8 @@ struct Cli {
 enum Verb {
     /// Train several strategies side by side on the same splits, initial models and cohorts
     Compare(compare::Compare),
+    /// Tables, figures, statistics and a page from runs that are done
+    Report(report::Report),
     /// Run one experiment into a run directory
     Run(run::Run),
     /// Go on with a run after a stop or a crash, to the same bits
@@ -63,6 +66,7 @@ enum Verb {
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Compare(compare) => compare.answer(),
+        Verb::Report(report) => report.answer(),
         Verb::Run(run) => run.answer(),
         Verb::Resume(resume) => resume.answer(),
         Verb::Verify(verify) => verify.answer(),
