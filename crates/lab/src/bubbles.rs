@@ -66,9 +66,10 @@ impl Bubbles {
     fn frame(&self, edges: [f64; 4]) -> Frame {
         let largest = self.clients.iter().map(|client| client.size as f64);
         let [_, right] = bounds(largest.chain([0.0]));
-        let [_, top] = bounds(self.clients.iter().map(|client| client.tvd).chain([0.0]));
+        let [low, high] = bounds(self.clients.iter().map(|client| client.tvd));
         // Room for half a bubble beyond the axes.
-        Frame { edges, x: [-0.04 * right, 1.04 * right], y: [-0.05 * top, 1.05 * top] }
+        let room = 0.05 * (high - low);
+        Frame { edges, x: [-0.04 * right, 1.04 * right], y: [low - room, high + room] }
     }
 
     /// One panel that the page's script redraws for each strategy.
@@ -154,8 +155,5 @@ fn axes(frame: &Frame, medium: Medium) -> String {
     let [left, top, ..] = frame.edges;
     let name =
         format!("<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"start\">TVD</text>\n", left + 4.0, top + 10.0);
-    // Ticks stand at numbers that can be.
-    let inside =
-        Frame { edges: [frame.across(0.0).min(left), top, frame.edges[2], frame.edges[3]], ..*frame };
-    inside.vertical(Unit::Plain, medium) + &inside.horizontal(Unit::Plain, "samples", medium) + &name
+    frame.vertical(Unit::Plain, medium) + &frame.horizontal(Unit::Plain, "samples", medium) + &name
 }

@@ -75,12 +75,14 @@ pub fn curves(title: &str, unit: Unit, series: &[Series], medium: Medium) -> Str
     let mut text = medium.open([WIDTH, height], title, &data);
     text += &frame.vertical(unit, medium);
     text += &frame.horizontal(Unit::Plain, "round", medium);
-    series.iter().for_each(|series| text += &band(series, &frame, medium));
+    // Many bands on top of each other must still let the curves be seen.
+    let opacity = if series.len() <= 4 { 0.13 } else { 0.5 / series.len() as f64 };
+    series.iter().for_each(|series| text += &band(series, &frame, opacity, medium));
     series.iter().for_each(|series| text += &line(series, &frame, unit, medium));
     text + &legend + "</svg>\n"
 }
 
-fn band(series: &Series, frame: &Frame, medium: Medium) -> String {
+fn band(series: &Series, frame: &Frame, opacity: f64, medium: Medium) -> String {
     let place = |sign: f64| {
         move |round: usize| Some([frame.across(round as f64 + 1.0), frame.down(series.edge(round, sign)?)])
     };
@@ -91,7 +93,7 @@ fn band(series: &Series, frame: &Frame, medium: Medium) -> String {
         return String::new();
     }
     let (own, colour) = (own(series, medium), medium.colour(series.place));
-    format!("<polygon{own} points=\"{points}\" fill=\"{colour}\" fill-opacity=\"0.12\"/>\n")
+    format!("<polygon{own} points=\"{points}\" fill=\"{colour}\" fill-opacity=\"{opacity:.3}\"/>\n")
 }
 
 fn line(series: &Series, frame: &Frame, unit: Unit, medium: Medium) -> String {

@@ -7,6 +7,11 @@ use std::fmt::Write as _;
 const LEFT: f64 = 58.0;
 const PANEL: f64 = 130.0;
 
+/// Label counts of the paper's three clients.
+pub fn papers_clients() -> Vec<Vec<u64>> {
+    vec![vec![30, 30, 30], vec![20, 40, 40], vec![10, 30, 70]]
+}
+
 /// Draws clients with these label counts and their weights under some strategies.
 pub fn illustration(counts: &[Vec<u64>], explanations: &[Explanation]) -> String {
     let clients = counts.len() as f64;

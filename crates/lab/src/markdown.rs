@@ -108,6 +108,9 @@ pub fn page(report: &Report) -> String {
         part.missing.iter().for_each(|why| text += &format!("{why}\n\n"));
         let _ = writeln!(text, "Repeat it:\n\n```\n{}\n```\n", part.commands.join("\n"));
     }
+    if report.illustration.is_some() {
+        text += "## What the weights make of the paper's three clients\n\n![Three clients](figures/illustration.svg)\n\n";
+    }
     let _ = writeln!(text, "## What the columns mean\n");
     let mut told: Vec<&str> = Vec::new();
     for column in report.parts.iter().flat_map(|part| &part.table.columns) {
@@ -119,7 +122,7 @@ pub fn page(report: &Report) -> String {
     let _ = writeln!(text, "\n{}", report.method);
     report.notes.iter().for_each(|note| text += &format!("\n{note}\n"));
     if let Some(timing) = &report.timing {
-        let heads = ["strategy", "setting", "seconds", "images/s", "peak MB"].map(str::to_owned);
+        let heads = timing.heads().map(str::to_owned);
         let lines: Vec<Vec<String>> = timing.lines.iter().map(|line| line.cells().to_vec()).collect();
         let _ = writeln!(
             text,

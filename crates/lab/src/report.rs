@@ -1,8 +1,11 @@
 //! Findings from runs: everything that tables, figures and pages say, computed once.
 
 use crate::collection::Collection;
+use crate::explanation::Explanation;
 use crate::figures::{Figure, figures};
 use crate::heading::{heading, population};
+use crate::illustration::{distinct, illustration, papers_clients};
+use crate::record::{Record, Unfinished};
 use crate::setting::{Setting, place, shown};
 use crate::summary::{Deviation, LAST, LEAST_FOR_A_TEST, Question, Row, rows};
 use crate::table::Table;
@@ -32,7 +35,9 @@ pub struct Report {
     /// How long the runs took, unless that is left out.
     pub timing: Option<Timing>,
     /// Runs that are not done.
-    pub unfinished: Vec<crate::record::Unfinished>,
+    pub unfinished: Vec<Unfinished>,
+    /// What the strategies' weights make of the paper's three clients, as an SVG file.
+    pub illustration: Option<String>,
 }
 
 /// One setting of a report.
@@ -81,7 +86,7 @@ impl Report {
         for setting in &mut collection.settings {
             setting.strategies.sort_by_cached_key(|strategy| order(&strategy.label));
         }
-        let notes = notes(&collection);
+        let (notes, illustration) = (notes(&collection), weights_of_the_papers_clients(&collection, &labels));
         let Collection { settings, unfinished, versions, .. } = collection;
         let parts: Vec<Part> = settings.into_iter().map(|setting| part(setting, &labels, request)).collect();
         let verdict = match parts.as_slice() {
@@ -92,7 +97,7 @@ impl Report {
             }
         };
         let method = method(&request.question);
-        Self { name, verdict, parts, labels, notes, method, versions, timing, unfinished }
+        Self { name, verdict, parts, labels, notes, method, versions, timing, unfinished, illustration }
     }
 
     /// All files of the report: their names inside its folder, and their text.
@@ -105,6 +110,9 @@ impl Report {
             ("curves.csv".to_owned(), csv::curves(self)),
         ];
         let figures = self.parts.iter().flat_map(|part| &part.figures);
+        files.extend(
+            self.illustration.iter().map(|drawn| ("figures/illustration.svg".to_owned(), drawn.clone())),
+        );
         files.extend(figures.map(|figure| (format!("figures/{}", figure.file_name), figure.file.clone())));
         files
     }
@@ -138,6 +146,16 @@ fn name(collection: &Collection) -> String {
         [only] if !only.is_empty() => only.clone(),
         _ => "Strategies compared".to_owned(),
     }
+}
+
+/// The paper's Figure 1 with the strategies of the runs; `None` where their reference is for other classes.
+fn weights_of_the_papers_clients(collection: &Collection, labels: &[String]) -> Option<String> {
+    let strategies = || collection.settings.iter().flat_map(|setting| &setting.strategies);
+    let first = |label: &String| strategies().find(|strategy| strategy.label == *label)?.records.first();
+    let counts = papers_clients();
+    let explained = |record: &Record| Explanation::new(&record.config, &counts).ok();
+    let all: Vec<Explanation> = labels.iter().filter_map(first).filter_map(explained).collect();
+    (!all.is_empty()).then(|| illustration(&counts, &distinct(all)))
 }
 
 fn notes(collection: &Collection) -> Vec<String> {

@@ -95,7 +95,7 @@ impl Frame {
     /// Lines and words of the vertical axis.
     pub fn vertical(&self, unit: Unit, medium: Medium) -> String {
         let [left, _, right, _] = self.edges;
-        let (ticks, step) = ticks(self.y, 6);
+        let (ticks, step) = ticks(self.y, 8);
         let mut text = String::new();
         for tick in ticks {
             let height = self.down(tick);
@@ -115,7 +115,7 @@ impl Frame {
     /// Marks and words of the horizontal axis, and what it counts.
     pub fn horizontal(&self, unit: Unit, name: &str, medium: Medium) -> String {
         let [left, _, right, bottom] = self.edges;
-        let (ticks, step) = ticks(self.x, 6);
+        let (ticks, step) = ticks(self.x, 8);
         let mut text = String::new();
         for tick in ticks {
             let place = self.across(tick);
@@ -160,7 +160,7 @@ pub fn bounds(values: impl Iterator<Item = f64>) -> [f64; 2] {
         return [0.0, 1.0];
     }
     let wide = if high > low { high - low } else { 0.1 * high.abs().max(1e-3) };
-    let (_, step) = ticks([low, low + wide], 6);
+    let (_, step) = ticks([low, low + wide], 8);
     let (first, last) = ((low / step).floor() * step, (high / step).ceil() * step);
     [first, if last > first { last } else { first + step }]
 }

@@ -55,6 +55,11 @@ impl Timing {
         Self { machines, lines }
     }
 
+    /// Headings of a table of the lines.
+    pub fn heads(&self) -> [&'static str; 5] {
+        ["strategy", "setting", "seconds", "images/s", "peak MB"]
+    }
+
     /// One sentence on the machines.
     pub fn machines(&self) -> String {
         let many = if self.machines.len() == 1 { "Machine" } else { "Machines" };
@@ -73,7 +78,7 @@ impl TimingLine {
     pub fn cells(&self) -> [String; 5] {
         [
             self.strategy.clone(),
-            self.setting.clone(),
+            if self.setting.is_empty() { "the only one".to_owned() } else { self.setting.clone() },
             format!("{:.1}", self.seconds),
             format!("{:.0}", self.images_per_second),
             self.peak_memory_bytes.map_or("—".to_owned(), |bytes| format!("{:.0}", bytes / 1e6)),

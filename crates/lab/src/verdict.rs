@@ -126,7 +126,7 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
         settings.iter().filter(|rows| own(rows)).count()
     };
     let word = |label: &String| {
-        let parts = [(Standing::Better, "better"), (Standing::Worse, "worse"), (Standing::Open, "open")];
+        let parts = [(Standing::Better, "better"), (Standing::Worse, "worse"), (Standing::Open, "undecided")];
         let told = parts.map(|(standing, word)| (count(label, standing), word));
         let told: Vec<String> = told
             .iter()
