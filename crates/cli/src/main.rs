@@ -9,12 +9,15 @@ mod evaluate;
 mod init;
 mod markdown;
 mod models;
+mod overview;
 mod progress;
+mod reproduce;
 mod request;
 mod resume;
 mod run;
 mod split;
 mod strategies;
+mod sweep;
 mod verify;
 mod watch;
 mod weights;
@@ -44,6 +47,10 @@ enum Verb {
     Verify(verify::Verify),
     /// Accuracy, loss and confusion of a trained model
     Evaluate(evaluate::Evaluate),
+    /// Run every combination of lists of values, resumable, on one machine or many
+    Sweep(sweep::Sweep),
+    /// Run the paper's experiments and show its figures beside ours
+    Reproduce(reproduce::Reproduce),
     /// Print a commented configuration with every key
     Init(init::Init),
     /// Explain how much each of some clients would count, and why
@@ -67,6 +74,8 @@ fn main() -> ExitCode {
         Verb::Resume(resume) => resume.answer(),
         Verb::Verify(verify) => verify.answer(),
         Verb::Evaluate(evaluate) => evaluate.answer(),
+        Verb::Sweep(sweep) => sweep.answer(),
+        Verb::Reproduce(reproduce) => reproduce.answer(),
         Verb::Init(init) => init.answer(),
         Verb::Weights(weights) => weights.answer(),
         Verb::Split(split) => split.answer(),
