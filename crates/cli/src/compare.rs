@@ -115,7 +115,7 @@ fn verdicts(lines: &[&Line], seeds: usize) -> Vec<String> {
 }
 
 /// `5` means five seeds counted up from the configuration's, `3,7` those two.
-fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
+pub(crate) fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
     let wrong = || anyhow!("--seeds {text} is neither a number of seeds above 0 nor a list such as 3,7");
     let numbers: Vec<u64> =
         text.split(',').map(|seed| seed.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;

@@ -9,13 +9,16 @@ mod evaluate;
 mod init;
 mod markdown;
 mod models;
+mod overview;
 mod progress;
 mod report;
+mod reproduce;
 mod request;
 mod resume;
 mod run;
 mod split;
 mod strategies;
+mod sweep;
 mod verify;
 mod watch;
 mod weights;
@@ -47,6 +50,10 @@ enum Verb {
     Verify(verify::Verify),
     /// Accuracy, loss and confusion of a trained model
     Evaluate(evaluate::Evaluate),
+    /// Run every combination of lists of values, resumable, on one machine or many
+    Sweep(sweep::Sweep),
+    /// Run the paper's experiments and show its figures beside ours
+    Reproduce(reproduce::Reproduce),
     /// Print a commented configuration with every key
     Init(init::Init),
     /// Explain how much each of some clients would count, and why
@@ -71,6 +78,8 @@ fn main() -> ExitCode {
         Verb::Resume(resume) => resume.answer(),
         Verb::Verify(verify) => verify.answer(),
         Verb::Evaluate(evaluate) => evaluate.answer(),
+        Verb::Sweep(sweep) => sweep.answer(),
+        Verb::Reproduce(reproduce) => reproduce.answer(),
         Verb::Init(init) => init.answer(),
         Verb::Weights(weights) => weights.answer(),
         Verb::Split(split) => split.answer(),

@@ -100,6 +100,23 @@ impl Configured {
         self.changes.apply(config)
     }
 
+    /// The configuration, and the text of its file, which is empty without one.
+    pub(crate) fn read_with_text(&self) -> Result<(Config, String), Failure> {
+        let reading = |path: &PathBuf| {
+            let read = || format!("reading {}", path.display());
+            std::fs::read_to_string(path).with_context(read).map_err(Failure::Request)
+        };
+        Ok((self.read()?, self.config.as_ref().map_or(Ok(String::new()), reading)?))
+    }
+
+    /// The arguments that give the same configuration again, each with a space behind it.
+    pub(crate) fn arguments(&self) -> String {
+        let file = self.config.iter().map(|path| path.display().to_string());
+        let changes = self.changes.set.iter().flat_map(|change| ["--set".to_owned(), change.clone()]);
+        let data = self.data.iter().flat_map(|path| ["--data".to_owned(), path.display().to_string()]);
+        file.chain(changes).chain(data).map(|word| quoted(&word) + " ").collect()
+    }
+
     /// Whether a configuration file was named.
     pub(crate) fn names_file(&self) -> bool {
         self.config.is_some()
@@ -119,6 +136,15 @@ impl Changes {
         }
         Ok(config)
     }
+}
+
+/// A word as a shell reads it.
+pub(crate) fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=+:,%@".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// How many threads to use: those asked for, or all cores.

@@ -7,6 +7,7 @@ mod acceptance;
 pub mod bytes;
 pub mod client;
 pub mod conformance;
+pub mod drift;
 pub mod enrolment;
 pub mod exact;
 pub mod failure;

@@ -1,5 +1,6 @@
 //! What happened in a round: who counted how much, and why.
 
+use crate::drift::Drift;
 use crate::failure::ClientFailure;
 use crate::profile::ClientId;
 use crate::rules::Shares;
@@ -17,6 +18,8 @@ pub struct RoundRecord {
     pub clients: Vec<ClientRecord>,
     /// 1 / Σ s²: how many clients counting alike would mix as much; `None` where none counted.
     pub effective_clients: Option<f64>,
+    /// How far the clients' models pulled apart; `None` where none counted.
+    pub drift: Option<Drift>,
     /// Why the model stayed as it was, if it did.
     pub unchanged: Option<String>,
 }
@@ -48,7 +51,7 @@ pub struct ClientRecord {
 
 impl RoundRecord {
     pub(crate) fn new(round: u32, roster: usize, clients: Vec<ClientRecord>) -> Self {
-        Self { round, roster, clients, effective_clients: None, unchanged: None }
+        Self { round, roster, clients, effective_clients: None, drift: None, unchanged: None }
     }
 
     /// Writes in what each accepted client counted.

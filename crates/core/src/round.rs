@@ -2,6 +2,7 @@
 //! crash between them loses nothing, and the same answers in any order give the same bits.
 
 use crate::acceptance;
+use crate::drift::Drift;
 use crate::failure::ClientFailure;
 use crate::hardened;
 use crate::job::{Job, Offer};
@@ -95,6 +96,7 @@ pub fn close(
         next.accepted.extend(profiles.iter().map(|profile| (profile.client, state.round)));
     }
     record.count(&shares);
+    record.drift = Some(Drift::of(&state.params, &accepted, &shares.weight)?);
     Ok((next, record))
 }
 

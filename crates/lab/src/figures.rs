@@ -6,6 +6,7 @@ use crate::curves::{Series, curves};
 use crate::record::Record;
 use crate::setting::Setting;
 use crate::svg::{Medium, Unit};
+use fedtvd_core::drift::Drift;
 
 /// A figure of a report.
 #[derive(Clone, Debug)]
@@ -55,6 +56,27 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
             &|run| Some(run.effective.clone()),
         ),
     ];
+    let drifts = [
+        curve(
+            ["drift", "Client drift"],
+            "Client drift: weighted spread of the clients' models around their mean, per round",
+            Unit::Plain,
+            &|run| told(run, |drift| drift.apart),
+        ),
+        curve(
+            ["step", "Step"],
+            "Step: how far the clients' mean is from the model that they started with, per round",
+            Unit::Plain,
+            &|run| told(run, |drift| drift.along),
+        ),
+    ];
+    if drifts[0].is_none() {
+        missing.push(
+            "Client drift is not shown: not all runs tell it; they were made by an earlier version."
+                .to_owned(),
+        );
+    }
+    all.extend(drifts);
     all.push(Bubbles::of(setting, labels).map(|bubbles| {
         let title = format!(
             "Clients over size and TVD; area: mean weight in the rounds in which they counted (seed {})",
@@ -79,6 +101,12 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
         )
     }));
     (all.into_iter().flatten().collect(), missing)
+}
+
+/// A part of the drift in every round; `None` where no round tells.
+fn told(record: &Record, part: fn(&Drift) -> f64) -> Option<Vec<Option<f64>>> {
+    let rounds: Vec<Option<f64>> = record.drift.iter().map(|drift| drift.as_ref().map(part)).collect();
+    rounds.iter().any(Option::is_some).then_some(rounds)
 }
 
 /// A series per strategy; `None` unless every run tells.

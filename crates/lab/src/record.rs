@@ -1,5 +1,6 @@
 //! What a report keeps of one run directory.
 
+use fedtvd_core::drift::Drift;
 use fedtvd_core::profile::ClientId;
 use fedtvd_run::config::{Config, ConfigError};
 use fedtvd_run::directory::{DirectoryError, RunDirectory};
@@ -23,6 +24,8 @@ pub struct Record {
     pub accuracy: Vec<f64>,
     /// Effective number of clients of every round that counted any.
     pub effective: Vec<Option<f64>>,
+    /// How far the clients' models pulled apart in every round that tells.
+    pub drift: Vec<Option<Drift>>,
     /// Accuracy of each class, the mean of the last rounds; `None` where the run did not tell.
     pub classes: Option<Vec<Option<f64>>>,
     /// Accuracy on the clients' own label distributions, the mean of the last rounds.
@@ -132,6 +135,7 @@ impl Record {
         Self {
             accuracy: lines.iter().map(|line| line.accuracy).collect(),
             effective: lines.iter().map(|line| line.effective_clients).collect(),
+            drift: lines.iter().map(|line| line.drift).collect(),
             classes: classes(last),
             clients: spread(last),
             bytes_up: lines.iter().map(|line| line.bytes_up).sum(),

@@ -72,8 +72,7 @@ impl Config {
     fn read(&mut self, text: &str, prefix: &str, table: &DeTable<'_>) -> Result<(), ConfigError> {
         for (name, value) in table {
             let path = format!("{prefix}{}", name.get_ref());
-            let line = text[..name.span().start].matches('\n').count() + 1;
-            let place = format!("line {line}: ");
+            let place = format!("line {}: ", line_of(text, name.span().start));
             match value.get_ref() {
                 // Only `sweep` reads this table.
                 DeValue::Table(_) if path == "sweep" => {}
@@ -100,6 +99,11 @@ impl Config {
             setting.split_once('=').ok_or_else(|| ConfigError::NoSetting(setting.to_owned()))?;
         let path = full_path(path.trim())?;
         self.put("", &path, Value::typed(text.trim()))
+    }
+
+    /// Sets one key to one value of a list in line `line` of a file.
+    pub fn choose(&mut self, line: usize, path: &str, value: Value) -> Result<(), ConfigError> {
+        self.put(&format!("line {line}: "), &full_path(path)?, value)
     }
 
     fn put(&mut self, place: &str, path: &str, value: Value) -> Result<(), ConfigError> {
@@ -173,6 +177,14 @@ impl Config {
         config
     }
 
+    /// The same run under its canonical name: the strategy by its label, the run without a name of its own.
+    pub fn canonical(&self) -> Result<Self, notation::NotationError> {
+        let label = strategy(self)?.label;
+        let mut config = self.with_strategy(&label);
+        config.set.remove("name");
+        Ok(config)
+    }
+
     /// All keys with their values as TOML: what a run directory keeps.
     pub fn resolved(&self) -> String {
         self.print(|key, line| if self.follows(key) { format!("# {line}") } else { line })
@@ -208,6 +220,11 @@ impl Config {
         }
         text
     }
+}
+
+/// The line, counted from 1, in which a byte of a text stands.
+pub(crate) fn line_of(text: &str, byte: usize) -> usize {
+    text[..byte].matches('\n').count() + 1
 }
 
 fn misfit(place: &str, path: &str, value: &dyn std::fmt::Display, expected: &str) -> ConfigError {

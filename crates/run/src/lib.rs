@@ -1,5 +1,6 @@
 //! Federated training on one machine: configuration, the loop over rounds, the fleet of threads.
 
+pub mod axes;
 mod checked;
 pub mod checkpoint;
 pub mod config;

@@ -3,6 +3,7 @@
 use crate::digest;
 use crate::setup::Setup;
 use crate::simulation::Round;
+use fedtvd_core::drift::Drift;
 use fedtvd_core::params::Params;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::record::ClientRecord;
@@ -30,6 +31,9 @@ pub struct Line {
     pub tensor_hashes: Vec<String>,
     /// 1 / Σ s².
     pub effective_clients: Option<f64>,
+    /// How far the clients' models pulled apart.
+    #[serde(default)]
+    pub drift: Option<Drift>,
     /// Why the model stayed as it was, if it did.
     pub unchanged: Option<String>,
     /// Accuracy of each class, where asked for.
@@ -96,6 +100,7 @@ impl Line {
             model_hash,
             tensor_hashes,
             effective_clients: round.record.effective_clients,
+            drift: round.record.drift,
             unchanged: round.record.unchanged.clone(),
             client_accuracy: details.then(|| Spread::of(own_accuracies(&classes, setup))),
             class_accuracy: details.then_some(classes),

@@ -1,0 +1,163 @@
+//! `fedtvd reproduce`: the paper's tables and figures, with its own numbers beside ours.
+
+use crate::compare::seeds;
+use crate::request::{Failure, Output, quoted, workers};
+use crate::run::duration;
+use crate::sweep::run;
+use anyhow::{Context, anyhow};
+use clap::{Args, ValueEnum};
+use fedtvd_data::set::Places;
+use fedtvd_lab::forecast::forecast;
+use fedtvd_lab::grid::Cell;
+use fedtvd_lab::preset::{self, Preset};
+use fedtvd_lab::reproduction::{Row, csv, markdown, rows};
+use fedtvd_lab::shard::Shard;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// Run an experiment of the paper and show its figures beside ours.
+#[derive(Args)]
+pub(crate) struct Reproduce {
+    /// Which of the paper's experiments
+    #[arg(value_enum)]
+    experiment: Which,
+    /// Data sets in place of the paper's, separated by commas; the model follows
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    dataset: Vec<String>,
+    /// Strategies in place of the paper's and what it lacks, separated by commas
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    strategies: Vec<String>,
+    /// How many seeds, or a list of seeds such as 3,7
+    #[arg(long, default_value = "5")]
+    seeds: String,
+    /// How many rounds; 300 as in the paper unless given
+    #[arg(long)]
+    rounds: Option<u64>,
+    /// Set a key of the protocol, such as local.epochs=3; may be given several times
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Folder with data sets; FEDTVD_DATA unless given
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// Folder for the runs; runs/reproduce unless given; what is done there is not done again
+    #[arg(long, value_name = "DIR", default_value = "runs/reproduce")]
+    out: PathBuf,
+    /// How many threads; all cores unless given
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Do only part I of N, counted from 0
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Say how long it would take, and run nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Which {
+    /// Table 2: three data sets and models, alpha 0.1, 0.5, 1.0 and IID
+    Skew,
+    /// Table 3: CIFAR-10, alpha 0.1, 100 and 200 clients, 10, 20 and 50 % per round
+    Participation,
+    /// Table 4: CIFAR-10, alpha 0.1 and 1.0, lambda from 0 to 1
+    Lambda,
+    /// Figures 1 to 5 as SVG, with the runs that they need
+    Figures,
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    experiment: String,
+    table: u32,
+    rows: &'a [Row],
+    directory: &'a Path,
+}
+
+impl Reproduce {
+    /// Answers.
+    pub(crate) fn answer(&self) -> Result<(), Failure> {
+        let preset = match self.experiment {
+            Which::Skew => Preset::Skew,
+            Which::Participation => Preset::Participation,
+            Which::Lambda => Preset::Lambda,
+            Which::Figures => Preset::Figures,
+        };
+        let grid = self.grid(preset)?;
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let own: Vec<&Cell> =
+            grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
+        let places = Places::new(self.data.clone());
+        let workers = workers(self.workers)?;
+        let quiet = self.output.quiet || self.output.json;
+        if !quiet || self.dry_run {
+            let left: Vec<&Cell> = own.iter().copied().filter(|cell| !self.done(cell)).collect();
+            let forecast = forecast(&left, &places, workers);
+            let words = format!(
+                "{} runs, {} of them done; the others take about {} on {workers} threads",
+                own.len(),
+                own.len() - left.len(),
+                duration(forecast.seconds)
+            );
+            eprintln!("{words}");
+            forecast.unknown.iter().for_each(|why| eprintln!("note: cannot be run: {why}"));
+        }
+        if self.dry_run {
+            return Ok(());
+        }
+        let standings = run(&own, &self.out, &places, workers, self.output)?;
+        let rows = rows(preset, &own, &standings);
+        self.keep(&rows)?;
+        let view = View { experiment: self.name(), table: preset.table(), rows: &rows, directory: &self.out };
+        self.output.answer(&view, || self.text(&rows))?;
+        match rows.iter().filter(|row| row.missing.is_some()).count() {
+            0 => Ok(()),
+            some => Err(Failure::Work(anyhow!(
+                "{some} of {} rows are incomplete; the same command goes on",
+                rows.len()
+            ))),
+        }
+    }
+
+    /// The runs that were asked for.
+    fn grid(&self, preset: Preset) -> Result<Vec<Cell>, Failure> {
+        let mut config = preset::protocol();
+        for setting in &self.set {
+            config.set(setting).map_err(Failure::request)?;
+        }
+        if let Some(rounds) = self.rounds {
+            config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
+        }
+        let named = |asked: &[String], own: Vec<String>| if asked.is_empty() { own } else { asked.to_vec() };
+        let datasets = named(&self.dataset, preset.datasets().iter().map(|set| (*set).to_owned()).collect());
+        let strategies = named(&self.strategies, preset.strategies());
+        let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
+        preset.cells(&config, &datasets, &strategies, &seeds).map_err(Failure::request)
+    }
+
+    fn done(&self, cell: &Cell) -> bool {
+        self.out.join(&cell.folder).join("summary.json").is_file()
+    }
+
+    fn name(&self) -> String {
+        self.experiment.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
+    }
+
+    /// Writes the table beside the runs.
+    fn keep(&self, rows: &[Row]) -> Result<(), Failure> {
+        for (end, text) in [("md", markdown(rows)), ("csv", csv(rows))] {
+            let path = self.out.join(format!("{}.{end}", self.name()));
+            std::fs::write(&path, text)
+                .with_context(|| format!("writing {}", path.display()))
+                .map_err(Failure::Work)?;
+        }
+        Ok(())
+    }
+
+    fn text(&self, rows: &[Row]) -> String {
+        let out = quoted(&self.out.display().to_string());
+        let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds";
+        format!("{}{source}\nTable:  {out}/{}.md\nReport: fedtvd report {out}\n", markdown(rows), self.name())
+    }
+}

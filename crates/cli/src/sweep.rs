@@ -1,0 +1,202 @@
+//! `fedtvd sweep CONFIG`: every combination of the lists in its `[sweep]` table, resumable.
+
+use crate::overview::Overview;
+use crate::request::{Configured, Failure, Output, quoted, workers};
+use crate::watch::stop_flag;
+use anyhow::{Context, anyhow};
+use clap::Args;
+use fedtvd_data::set::Places;
+use fedtvd_lab::grid::{Cell, cells};
+use fedtvd_lab::shard::Shard;
+use fedtvd_lab::sweep::{Standing, Sweep as Runs};
+use fedtvd_run::axes::axes;
+use fedtvd_run::config::Config;
+use fedtvd_run::digest::sha256;
+use fedtvd_run::summary::Summary;
+use fedtvd_run::value::Value;
+use serde::Serialize;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+/// Run every combination of the lists in a configuration's [sweep] table.
+#[derive(Args)]
+#[command(after_help = "\
+A configuration with a sweep:
+
+    rounds = 100
+    [sweep]
+    \"strategy.name\" = [\"fedavg\", \"fedtvd\", \"fedtvd+balanced\"]
+    seed = [1, 2, 3]
+    split = [{ alpha = 0.1 }, { alpha = 1.0 }, { kind = \"iid\" }]
+
+Runs of one seed share split, initial model and cohorts, so that differences are paired. Call it again to go on after
+a stop or a crash: what is done is never done again, what failed is tried again.")]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    configured: Configured,
+    /// Folder for the runs; runs/NAME-HASH unless given, the same for the same sweep
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// How many threads: so many runs at a time; all cores unless given
+    #[arg(long, value_name = "N")]
+    workers: Option<usize>,
+    /// Do only part I of N, counted from 0, so that several processes or machines share the work
+    #[arg(long, value_name = "I/N", conflicts_with = "shards")]
+    shard: Option<Shard>,
+    /// Do only the part of N that SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says
+    #[arg(long, value_name = "N")]
+    shards: Option<usize>,
+    /// Print one command per run, for any launcher, and run nothing
+    #[arg(long)]
+    list: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Serialize)]
+struct View<'a> {
+    directory: &'a Path,
+    done: usize,
+    failed: usize,
+    left: usize,
+    cells: Vec<CellView<'a>>,
+}
+
+#[derive(Serialize)]
+struct CellView<'a> {
+    strategy: &'a str,
+    seed: u64,
+    setting: &'a [String],
+    directory: PathBuf,
+    state: &'static str,
+    rounds: Option<u32>,
+    failure: Option<&'a str>,
+    last10_accuracy: Option<f64>,
+}
+
+impl Sweep {
+    /// Answers.
+    pub(crate) fn answer(&self) -> Result<(), Failure> {
+        let (config, text) = self.configured.read_with_text()?;
+        let axes = axes(&text).map_err(Failure::request)?;
+        if axes.is_empty() {
+            return Err(Failure::Request(anyhow!(
+                "there is nothing to sweep over: the configuration has no [sweep] table; fedtvd sweep --help shows one"
+            )));
+        }
+        let grid = cells(&config, &axes).map_err(Failure::request)?;
+        let out = self.out.clone().unwrap_or_else(|| place(&config, &grid));
+        if self.list {
+            return self.output.answer(&self.commands(&out, grid.len()), || {
+                self.commands(&out, grid.len())
+                    .iter()
+                    .fold(String::new(), |text, command| text + command + "\n")
+            });
+        }
+        let shard = self.part()?;
+        let own: Vec<&Cell> =
+            grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
+        let standings = run(&own, &out, &self.configured.places(), workers(self.workers)?, self.output)?;
+        conclude(&own, &standings, &out, self.output)
+    }
+
+    fn part(&self) -> Result<Shard, Failure> {
+        match (self.shard, self.shards) {
+            (Some(shard), _) => Ok(shard),
+            (None, Some(count)) => Shard::scheduled(count, |name| std::env::var(name).ok())
+                .map_err(|why| Failure::Request(anyhow!(why))),
+            (None, None) => Ok(Shard::WHOLE),
+        }
+    }
+
+    /// One command per run: a shard of as many as there are runs.
+    fn commands(&self, out: &Path, count: usize) -> Vec<String> {
+        let common = format!(
+            "fedtvd sweep {}--out {}",
+            self.configured.arguments(),
+            quoted(&out.display().to_string())
+        );
+        (0..count).map(|index| format!("{common} --shard {index}/{count}")).collect()
+    }
+}
+
+/// Runs cells with a live overview.
+pub(crate) fn run(
+    cells: &[&Cell],
+    out: &Path,
+    places: &Places,
+    workers: usize,
+    output: Output,
+) -> Result<Vec<Standing>, Failure> {
+    std::fs::create_dir_all(out)
+        .with_context(|| format!("making {}", out.display()))
+        .map_err(Failure::Work)?;
+    let overview = Overview::new(cells, output.quiet || output.json);
+    let sweep = Runs { out, places, workers, stop: stop_flag()? };
+    let standings = sweep.run(cells, &|place, event| overview.show(place, event));
+    overview.finish();
+    Ok(standings)
+}
+
+/// runs/NAME-HASH: the same sweep finds its runs again.
+fn place(config: &Config, grid: &[Cell]) -> PathBuf {
+    let name = match config.get("name") {
+        Value::Text(name) if !name.is_empty() => name,
+        _ => "sweep".to_owned(),
+    };
+    let folders: String = grid.iter().map(|cell| cell.folder.as_str()).collect();
+    Path::new("runs").join(format!("{name}-{}", &sha256(folders.as_bytes())[..8]))
+}
+
+/// Says how all cells stand; one that failed or is left makes the work incomplete.
+fn conclude(cells: &[&Cell], standings: &[Standing], out: &Path, output: Output) -> Result<(), Failure> {
+    let views: Vec<CellView<'_>> =
+        cells.iter().zip(standings).map(|(cell, standing)| CellView::new(cell, standing, out)).collect();
+    let count = |state: &str| views.iter().filter(|view| view.state == state).count();
+    let (done, failed) = (count("done"), count("failed"));
+    let left = views.len() - done - failed;
+    let view = View { directory: out, done, failed, left, cells: views };
+    output.answer(&view, || text(&view))?;
+    match (failed, left) {
+        (0, 0) => Ok(()),
+        (0, left) => Err(Failure::Work(anyhow!("{left} runs are left; the same command goes on"))),
+        (failed, _) => Err(Failure::Work(anyhow!("{failed} runs failed; the same command tries them again"))),
+    }
+}
+
+impl<'a> CellView<'a> {
+    fn new(cell: &'a Cell, standing: &'a Standing, out: &Path) -> Self {
+        let summary: Option<&Summary> =
+            if let Standing::Done(summary) = standing { Some(summary) } else { None };
+        let (state, rounds, failure) = match standing {
+            Standing::Done(summary) => ("done", Some(summary.rounds), None),
+            Standing::Stopped(rounds) => ("stopped", Some(*rounds), None),
+            Standing::Elsewhere => ("elsewhere", None, None),
+            Standing::Failed(why) => ("failed", None, Some(why.as_str())),
+        };
+        Self {
+            strategy: &cell.experiment.run.strategy.label,
+            seed: cell.experiment.seed,
+            setting: &cell.setting,
+            directory: out.join(&cell.folder),
+            state,
+            rounds,
+            failure,
+            last10_accuracy: summary.map(|summary| summary.last10_accuracy),
+        }
+    }
+}
+
+fn text(view: &View<'_>) -> String {
+    let mut text = String::new();
+    for cell in view.cells.iter().filter(|cell| cell.state != "done") {
+        let what = cell.failure.map_or(String::new(), |why| format!(": {why}"));
+        let setting = cell.setting.iter().map(|setting| format!(", {setting}")).collect::<String>();
+        let _ = writeln!(text, "{} seed {}{setting} {}{what}", cell.strategy, cell.seed, cell.state);
+    }
+    let View { done, failed, left, .. } = view;
+    let _ = writeln!(text, "{done} runs done, {failed} failed, {left} left");
+    let out = quoted(&view.directory.display().to_string());
+    let _ = writeln!(text, "Runs:   {out}\nReport: fedtvd report {out}");
+    text
+}

@@ -1,0 +1,158 @@
+//! A grid of runs: every combination of a sweep's lists, each run once.
+
+use fedtvd_core::notation::NotationError;
+use fedtvd_run::axes::Axis;
+use fedtvd_run::config::{Config, ConfigError};
+use fedtvd_run::digest::sha256;
+use fedtvd_run::experiment::{Experiment, ExperimentError};
+use fedtvd_run::value::Value;
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// One run of a grid.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    /// What the axes set, as `key = value`, without strategy and seed.
+    pub setting: Vec<String>,
+    /// The configuration under its canonical name.
+    pub config: Config,
+    /// The same as types.
+    pub experiment: Experiment,
+    /// The folder of its run: strategy, seed and the hash of the configuration.
+    pub folder: String,
+}
+
+/// Why there is no grid.
+#[derive(Debug, Error)]
+pub enum GridError {
+    /// A key or a value of an axis.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// A strategy that cannot be.
+    #[error(transparent)]
+    Strategy(#[from] NotationError),
+    /// A combination that cannot be.
+    #[error("{}: {error}", .setting.join(", "))]
+    Experiment {
+        /// Which combination.
+        setting: Vec<String>,
+        /// What is wrong with it.
+        error: ExperimentError,
+    },
+}
+
+/// Every combination, seeds outermost and strategies innermost, so that what is compared with each other is done
+/// first. A strategy's parameter goes to those strategies that take it; combinations that come to the same run once.
+pub fn cells(base: &Config, axes: &[Axis]) -> Result<Vec<Cell>, GridError> {
+    let mut order: Vec<&Axis> = axes.iter().collect();
+    order.sort_by_key(|axis| match axis.path.as_str() {
+        "seed" => 0,
+        "strategy.name" => 2,
+        _ => 1,
+    });
+    let mut combinations: Vec<Combination> = vec![Combination::default()];
+    for axis in order {
+        let extended =
+            |one: &Combination| axis.choices.iter().map(|choice| one.and(axis.line, choice)).collect();
+        combinations = combinations.iter().flat_map::<Vec<Combination>, _>(extended).collect();
+    }
+    let (mut cells, mut seen) = (Vec::new(), BTreeSet::new());
+    for combination in combinations {
+        let cell = combination.cell(base)?;
+        if seen.insert(cell.folder.clone()) {
+            cells.push(cell);
+        }
+    }
+    Ok(cells)
+}
+
+/// Settings with the lines where they stand.
+#[derive(Clone, Default)]
+struct Combination(Vec<(usize, String, Value)>);
+
+impl Combination {
+    fn and(&self, line: usize, choice: &[(String, Value)]) -> Self {
+        let more = choice.iter().map(|(path, value)| (line, path.clone(), value.clone()));
+        Self(self.0.iter().cloned().chain(more).collect())
+    }
+
+    fn cell(&self, base: &Config) -> Result<Cell, GridError> {
+        let mut config = base.clone();
+        for (line, path, value) in &self.0 {
+            config.choose(*line, path, value.clone())?;
+        }
+        let named = self.0.iter().rev().find(|(_, path, _)| path == "strategy.name");
+        if let Some((_, _, Value::Text(name))) = named {
+            config = config.with_strategy_beside(name);
+        }
+        let setting: Vec<String> = self
+            .0
+            .iter()
+            .filter(|(_, path, _)| !["seed", "strategy.name"].contains(&path.as_str()))
+            .map(|(_, path, value)| format!("{path} = {value}"))
+            .collect();
+        let config = config.canonical()?;
+        let wrong = |error| GridError::Experiment { setting: setting.clone(), error };
+        let experiment = Experiment::of(&config).map_err(wrong)?;
+        let folder = folder(&config, &experiment);
+        Ok(Cell { setting, config, experiment, folder })
+    }
+}
+
+/// `fedtvd+balanced-seed1-3f2a…`: people read the first two parts, the hash alone decides.
+fn folder(config: &Config, experiment: &Experiment) -> String {
+    let label: String =
+        experiment.run.strategy.label.chars().map(|c| if matches!(c, ':' | '=') { '-' } else { c }).collect();
+    format!("{label}-seed{}-{}", experiment.seed, &sha256(config.resolved().as_bytes())[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedtvd_run::axes::axes;
+
+    fn grid(text: &str) -> Result<Vec<Cell>, GridError> {
+        cells(&Config::parse(text).unwrap(), &axes(text).unwrap())
+    }
+
+    fn labels(cells: &[Cell]) -> Vec<(String, u64)> {
+        cells.iter().map(|cell| (cell.experiment.run.strategy.label.clone(), cell.experiment.seed)).collect()
+    }
+
+    #[test]
+    fn seeds_are_outermost_and_strategies_innermost() {
+        let cells = grid("[sweep]\n\"strategy.name\" = [\"fedavg\", \"uniform\"]\nseed = [1, 2]\n").unwrap();
+        let expected = [("fedavg", 1), ("uniform", 1), ("fedavg", 2), ("uniform", 2)];
+        assert_eq!(labels(&cells), expected.map(|(name, seed)| (name.to_owned(), seed)));
+    }
+
+    #[test]
+    fn a_parameter_goes_to_the_strategies_that_take_it_and_equal_runs_run_once() {
+        let text = "[sweep]\nlambda = [0.25, 0.5]\n\"strategy.name\" = [\"fedavg\", \"fedtvd\"]\n";
+        let labels: Vec<String> = labels(&grid(text).unwrap()).into_iter().map(|(label, _)| label).collect();
+        // FedAvg has no lambda; 0.5 is FedTVD's own.
+        assert_eq!(labels, ["fedavg", "fedtvd:lambda=0.25", "fedtvd"]);
+    }
+
+    #[test]
+    fn a_run_has_the_same_folder_however_its_configuration_was_written() {
+        let one = grid("name = \"a\"\n[sweep]\n\"strategy.name\" = [\"fedtvd:lambda=0.25\"]\n").unwrap();
+        let other = grid("[strategy]\nname = \"fedtvd\"\n[sweep]\nlambda = [0.25]\n").unwrap();
+        assert_eq!(one[0].folder, other[0].folder);
+        assert!(one[0].folder.starts_with("fedtvd-lambda-0.25-seed1-"), "{}", one[0].folder);
+        let third = grid("rounds = 7\n[sweep]\nlambda = [0.25]\n").unwrap();
+        assert_ne!(one[0].folder, third[0].folder);
+    }
+
+    #[test]
+    fn a_wrong_key_or_value_names_its_line() {
+        let error = grid("[sweep]\n\"split.alhpa\" = [1.0]\n").unwrap_err().to_string();
+        assert_eq!(error, "line 2: there is no key split.alhpa; did you mean split.alpha?");
+        let error = grid("[sweep]\n\"split.alpha\" = [0.5, 0.0]\n").unwrap_err().to_string();
+        assert!(error.starts_with("line 2: split.alpha = 0 is not allowed"), "{error}");
+        let error = grid("[sweep]\n\"strategy.lambda\" = [7.0]\n").unwrap_err().to_string();
+        assert!(error.contains('7'), "{error}");
+        let error = grid("[sweep]\n\"strategy.lamda\" = [0.5]\n").unwrap_err().to_string();
+        assert!(error.contains("lambda"), "{error}");
+    }
+}

@@ -1,0 +1,219 @@
+//! Our figures beside the paper's: one row per setting and strategy, also where nothing was run.
+
+use crate::grid::Cell;
+use crate::preset::{Preset, reported};
+use crate::statistics::{deviation, mean};
+use crate::sweep::Standing;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// One strategy in one setting. Accuracies are in per cent, as in the paper's tables.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The data set.
+    pub dataset: String,
+    /// What the setting is, beside data set and model.
+    pub setting: String,
+    /// The strategy's label.
+    pub strategy: String,
+    /// Our accuracy: mean over seeds of the mean of the last 10 rounds.
+    pub mean: Option<f64>,
+    /// Its deviation over seeds.
+    pub std: Option<f64>,
+    /// How many seeds are done.
+    pub seeds: usize,
+    /// The paper's accuracy, where it reports one.
+    pub paper_mean: Option<f64>,
+    /// Its deviation over five runs.
+    pub paper_std: Option<f64>,
+    /// Ours less the paper's.
+    pub difference: Option<f64>,
+    /// Why some seeds are missing, if any are.
+    pub missing: Option<String>,
+}
+
+/// Rows of a preset's cells, in their order.
+pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing]) -> Vec<Row> {
+    let key = |cell: &Cell| {
+        let set = cell.experiment.data.set.clone();
+        (set, setting(cell), cell.experiment.run.strategy.label.clone())
+    };
+    let mut keys: Vec<(String, String, String)> = Vec::new();
+    for cell in cells {
+        if !keys.contains(&key(cell)) {
+            keys.push(key(cell));
+        }
+    }
+    // Cells come seed by seed; rows of one data set and setting belong together.
+    let place = |wanted: &(String, String, String)| {
+        keys.iter().position(|one| (&one.0, &one.1) == (&wanted.0, &wanted.1)).unwrap_or(0)
+    };
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by_key(|&at| (place(&keys[at]), at));
+    let row = |at: usize| {
+        let own: Vec<(&&Cell, &Standing)> =
+            cells.iter().zip(standings).filter(|(cell, _)| key(cell) == keys[at]).collect();
+        row(preset, &keys[at], &own)
+    };
+    order.into_iter().map(row).collect()
+}
+
+fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &Standing)]) -> Row {
+    let done: Vec<f64> = own
+        .iter()
+        .filter_map(|(_, standing)| match standing {
+            Standing::Done(summary) => Some(100.0 * summary.last10_accuracy),
+            _ => None,
+        })
+        .collect();
+    let missing = own.iter().find_map(|(_, standing)| match standing {
+        Standing::Done(_) => None,
+        Standing::Stopped(0) => Some("not run".to_owned()),
+        Standing::Stopped(rounds) => Some(format!("stopped after round {rounds}")),
+        Standing::Elsewhere => Some("another process is at it".to_owned()),
+        Standing::Failed(why) => Some(why.clone()),
+    });
+    let paper = own.first().and_then(|(cell, _)| reported(preset, &cell.experiment));
+    let ours = (!done.is_empty()).then(|| mean(&done));
+    let (dataset, setting, strategy) = key.clone();
+    Row {
+        dataset,
+        setting,
+        strategy,
+        mean: ours,
+        std: deviation(&done),
+        seeds: done.len(),
+        paper_mean: paper.as_ref().map(|figure| figure.mean),
+        paper_std: paper.as_ref().map(|figure| figure.std),
+        difference: ours.zip(paper).map(|(ours, figure)| ours - figure.mean),
+        missing,
+    }
+}
+
+/// The setting of a cell, beside data set and model.
+fn setting(cell: &Cell) -> String {
+    let own =
+        cell.setting.iter().filter(|one| !one.starts_with("data.set") && !one.starts_with("model.name"));
+    own.cloned().collect::<Vec<_>>().join(", ")
+}
+
+/// Rows as a Markdown table, which is readable as it is.
+pub fn markdown(rows: &[Row]) -> String {
+    let cells = |row: &Row| {
+        let spread = |mean: Option<f64>, std: Option<f64>| match (mean, std) {
+            (Some(mean), Some(std)) => format!("{mean:.2} ± {std:.2}"),
+            (Some(mean), None) => format!("{mean:.2}"),
+            _ => "—".to_owned(),
+        };
+        let ours = if row.mean.is_some() { spread(row.mean, row.std) } else { "not run".to_owned() };
+        let difference = row.difference.map_or("—".to_owned(), |difference| format!("{difference:+.2}"));
+        let paper = spread(row.paper_mean, row.paper_std);
+        let seeds = row.seeds.to_string();
+        [row.dataset.clone(), row.setting.clone(), row.strategy.clone(), ours, seeds, paper, difference]
+    };
+    let head =
+        ["data", "setting", "strategy", "ours (%)", "seeds", "paper (%)", "difference"].map(str::to_owned);
+    let body: Vec<[String; 7]> = rows.iter().map(cells).collect();
+    let wide =
+        |column: usize| body.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let widths: [usize; 7] = std::array::from_fn(wide);
+    let line = |row: &[String; 7]| {
+        let words = row.iter().zip(widths).map(|(word, width)| {
+            let gap = " ".repeat(width - word.chars().count());
+            format!(" {word}{gap} |")
+        });
+        format!("|{}\n", words.collect::<String>())
+    };
+    let rule = widths.map(|width| "-".repeat(width));
+    let mut text = line(&head) + &line(&rule);
+    body.iter().for_each(|row| text += &line(row));
+    let mut reasons: Vec<(&str, usize)> = Vec::new();
+    for why in rows.iter().filter_map(|row| row.missing.as_deref()) {
+        match reasons.iter_mut().find(|(one, _)| *one == why) {
+            Some((_, count)) => *count += 1,
+            None => reasons.push((why, 1)),
+        }
+    }
+    for (why, count) in reasons {
+        let _ = write!(text, "\n{count} rows are incomplete: {why}\n");
+    }
+    text
+}
+
+/// Rows as CSV.
+pub fn csv(rows: &[Row]) -> String {
+    let mut text = "dataset,setting,strategy,mean,std,seeds,paper_mean,paper_std,difference\n".to_owned();
+    let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
+    for row in rows {
+        let Row { dataset, setting, strategy, seeds, .. } = row;
+        let figures = [row.paper_mean, row.paper_std, row.difference].map(number).join(",");
+        let own = [row.mean, row.std].map(number).join(",");
+        let _ = writeln!(
+            text,
+            "{dataset},\"{}\",{strategy},{own},{seeds},{figures}",
+            setting.replace('"', "\"\"")
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::preset::protocol;
+    use fedtvd_run::summary::Summary;
+
+    fn done(accuracy: f64) -> Standing {
+        Standing::Done(Box::new(Summary {
+            strategy: String::new(),
+            seed: 1,
+            rounds: 300,
+            accuracy,
+            last10_accuracy: accuracy,
+            seconds: 0.0,
+            images_per_second: 0.0,
+            peak_memory_bytes: None,
+            split_hash: String::new(),
+            directory: String::new(),
+            model: String::new(),
+        }))
+    }
+
+    fn table() -> Vec<Row> {
+        let names = ["fedavg", "uniform"].map(str::to_owned);
+        let cells = Preset::Skew.cells(&protocol(), &["fmnist".to_owned()], &names, &[1, 2]).unwrap();
+        let cells: Vec<&Cell> = cells.iter().collect();
+        let standings: Vec<Standing> = cells
+            .iter()
+            .map(|cell| match (cell.experiment.split.alpha == 0.1, cell.experiment.seed) {
+                (true, 1) if cell.setting.len() == 3 => done(0.82),
+                (true, 2) if cell.setting.len() == 3 => done(0.84),
+                _ => Standing::Stopped(0),
+            })
+            .collect();
+        rows(Preset::Skew, &cells, &standings)
+    }
+
+    #[test]
+    fn the_papers_figure_stands_beside_ours() {
+        let rows = table();
+        assert_eq!(rows.len(), 8, "four settings of two strategies");
+        let first = &rows[0];
+        assert_eq!((first.strategy.as_str(), first.seeds, first.paper_mean), ("fedavg", 2, Some(82.64)));
+        assert!((first.mean.unwrap() - 83.0).abs() < 1e-9 && (first.difference.unwrap() - 0.36).abs() < 1e-9);
+        assert_eq!((rows[1].strategy.as_str(), rows[1].paper_mean), ("uniform", None));
+    }
+
+    #[test]
+    fn what_was_not_run_says_so() {
+        let rows = table();
+        assert_eq!((rows[2].mean, rows[2].missing.as_deref()), (None, Some("not run")));
+        let text = markdown(&rows);
+        assert!(text.lines().nth(4).is_some_and(|line| line.contains("not run")), "{text}");
+        assert!(
+            csv(&rows).lines().nth(3).is_some_and(|line| line.contains(",fedavg,,,0,86.1100,")),
+            "{}",
+            csv(&rows)
+        );
+    }
+}

@@ -1,0 +1,150 @@
+//! Runs the cells of a grid, several at a time, each into its own run directory: what is done stays done, what was
+//! interrupted goes on, what failed is tried again.
+
+use crate::grid::Cell;
+use fedtvd_data::set::Places;
+use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::line::Line;
+use fedtvd_run::runner::{End, RunError, Runner};
+use fedtvd_run::setup::{Data, Setup};
+use fedtvd_run::simulation::Means;
+use fedtvd_run::summary::Summary;
+use std::collections::BTreeMap;
+use std::fs::{File, TryLockError};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// How a cell stands when a sweep ends.
+#[derive(Clone, Debug)]
+pub enum Standing {
+    /// Done, now or before.
+    Done(Box<Summary>),
+    /// Interrupted after so many rounds.
+    Stopped(u32),
+    /// Another process is at it.
+    Elsewhere,
+    /// It failed, and is tried again next time.
+    Failed(String),
+}
+
+/// What happens while a sweep runs; `place` is the cell's.
+pub enum Event<'a> {
+    /// A cell starts, or goes on after some rounds; there may be notes.
+    Begins(u32, &'a [String]),
+    /// A round is done.
+    Round(&'a Line),
+    /// A cell ends.
+    Ends(&'a Standing),
+}
+
+/// Where and with what a sweep runs.
+pub struct Sweep<'a> {
+    /// The folder of all run directories.
+    pub out: &'a Path,
+    /// Where data sets are looked for.
+    pub places: &'a Places,
+    /// How many threads.
+    pub workers: usize,
+    /// Set when it is to stop after the current rounds.
+    pub stop: &'a AtomicBool,
+}
+
+impl Sweep<'_> {
+    /// Runs some cells of a grid; standings come in their order.
+    ///
+    /// Each run has one thread, so that no core waits for the slowest client of a round; where there are fewer runs
+    /// than threads, they share them.
+    pub fn run(&self, cells: &[&Cell], show: &(dyn Fn(usize, Event<'_>) + Sync)) -> Vec<Standing> {
+        let at_once = self.workers.clamp(1, cells.len().max(1));
+        let means = Means::workers((self.workers / at_once).max(1));
+        let data = Mutex::new(BTreeMap::new());
+        let (next, standings) = (AtomicUsize::new(0), Mutex::new(vec![Standing::Stopped(0); cells.len()]));
+        let pull = || {
+            while let Some((place, cell)) =
+                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|place| Some((place, *cells.get(place)?)))
+            {
+                let standing = self.cell(cell, means, &data, &|event| show(place, event));
+                show(place, Event::Ends(&standing));
+                standings.lock().unwrap_or_else(PoisonError::into_inner)[place] = standing;
+            }
+        };
+        std::thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(pull))));
+        standings.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cell(&self, cell: &Cell, means: Means, data: &Shelf, show: &dyn Fn(Event<'_>)) -> Standing {
+        let directory = self.out.join(&cell.folder);
+        let attempt = || {
+            let lock = match lock(&directory) {
+                Ok(Some(lock)) => lock,
+                Ok(None) => return Ok(Standing::Elsewhere),
+                Err(error) => {
+                    return Ok(Standing::Failed(format!("locking {}: {error}", directory.display())));
+                }
+            };
+            let standing = self.locked(cell, &directory, means, data, show);
+            drop(lock);
+            standing
+        };
+        attempt().unwrap_or_else(|error: RunError| Standing::Failed(error.to_string()))
+    }
+
+    fn locked(
+        &self,
+        cell: &Cell,
+        directory: &Path,
+        means: Means,
+        data: &Shelf,
+        show: &dyn Fn(Event<'_>),
+    ) -> Result<Standing, RunError> {
+        let begun = directory.join("manifest.json").is_file();
+        if begun && let Some(summary) = RunDirectory::open(directory)?.summary()? {
+            return Ok(Standing::Done(Box::new(summary)));
+        }
+        if self.stop.load(Ordering::Relaxed) {
+            return Ok(Standing::Stopped(0));
+        }
+        let runner = if begun {
+            match Runner::resume(directory, self.places, means)? {
+                Ok(runner) => runner,
+                Err(summary) => return Ok(Standing::Done(Box::new(summary))),
+            }
+        } else {
+            let setup = Arc::new(Setup::new(&cell.experiment, &self.data(cell, data)?)?);
+            Runner::start_with(&cell.config, cell.experiment.clone(), setup, directory, means)?
+        };
+        show(Event::Begins(runner.rounds_done(), runner.notes()));
+        Ok(match runner.run(self.stop, &mut |line| show(Event::Round(line)))? {
+            End::Done(summary) => Standing::Done(Box::new(summary)),
+            End::Stopped(rounds) => Standing::Stopped(rounds),
+        })
+    }
+
+    /// The cell's data set, read once for all cells that use it.
+    fn data(&self, cell: &Cell, shelf: &Shelf) -> Result<Data, RunError> {
+        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
+        let options = &cell.experiment.data;
+        let key = format!("{options:?}");
+        if let Some(data) = shelf.get(&key) {
+            return Ok(data.clone());
+        }
+        let data = Data::load(options, self.places)?;
+        shelf.insert(key, data.clone());
+        Ok(data)
+    }
+}
+
+/// Data sets by what was asked for.
+type Shelf = Mutex<BTreeMap<String, Data>>;
+
+/// Holds a run's directory against other processes until it is dropped or the process ends; `None` where it is held.
+fn lock(directory: &Path) -> std::io::Result<Option<File>> {
+    std::fs::create_dir_all(directory)?;
+    let file = File::create(directory.join("lock"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(Some(file)),
+        Err(TryLockError::WouldBlock) => Ok(None),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
+}

@@ -1,0 +1,188 @@
+//! F(w_T) − F(w*) and F_s(w_T) − F_s(w_s*) over rounds, and δ² along the way, for FedAvg's and FedTVD's weights.
+
+use super::descent::Objective;
+use super::dissent::Dissent;
+use super::logistic::Problem;
+use fedtvd_core::memory::Memory;
+use fedtvd_core::notation::{self, NotationError};
+use fedtvd_core::profile::Profile;
+use fedtvd_core::statistic::{Reference, size};
+use fedtvd_core::stream::{Purpose, Stream};
+use fedtvd_run::setup::Setup;
+use serde::Serialize;
+
+/// How the experiment is made.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Protocol {
+    /// Rounds.
+    pub rounds: u32,
+    /// Full gradient steps of every client per round.
+    pub steps: u32,
+    /// Their length.
+    pub lr: f64,
+    /// Strength of the ridge, which makes the problem strongly convex.
+    pub ridge: f64,
+    /// Clients in a random cohort, for δ² under partial participation.
+    pub cohort: usize,
+    /// Random cohorts per looked-at round.
+    pub cohorts: u32,
+}
+
+impl Protocol {
+    /// The usual one: four steps a round, as the paper has four epochs.
+    pub const USUAL: Self = Self { rounds: 300, steps: 4, lr: 0.5, ridge: 0.01, cohort: 10, cohorts: 100 };
+}
+
+/// The rounds that are looked at.
+pub const LOOKS: [u32; 6] = [1, 3, 10, 30, 100, 300];
+
+/// How far a strategy is after some rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Gap {
+    /// The strategy's label.
+    pub strategy: String,
+    /// Rounds done.
+    pub round: u32,
+    /// F(w) − F(w*), F weighing clients by size.
+    pub whole: f64,
+    /// F_s(w) − F_s(w_s*), F_s weighing them as the strategy does.
+    pub own: f64,
+}
+
+/// How often and by how much FedTVD's weights reduce δ².
+#[derive(Clone, Debug, Serialize)]
+pub struct Reduction {
+    /// All clients, or random cohorts.
+    pub of: &'static str,
+    /// How many comparisons.
+    pub count: usize,
+    /// Share of them in which it is no more than with 1/K, as the paper has it.
+    pub below_even: f64,
+    /// Mean of its ratio to that.
+    pub ratio_even: f64,
+    /// Share of them in which it is no more than with FedAvg's own weights.
+    pub below_size: f64,
+    /// Mean of its ratio to that.
+    pub ratio_size: f64,
+}
+
+/// What one split tells.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// Gaps of both strategies.
+    pub gaps: Vec<Gap>,
+    /// F(w_s*) − F(w*): what even perfect training of FedTVD's objective leaves.
+    pub bias: f64,
+    /// δ² with all clients and with cohorts.
+    pub reductions: Vec<Reduction>,
+}
+
+/// Runs both strategies on a split.
+pub fn finding(setup: &Setup, protocol: &Protocol, seed: u64) -> Result<Finding, NotationError> {
+    let problem = Problem::new(&setup.samples, protocol.ridge);
+    let clients: Vec<Vec<u32>> = setup.clients.iter().map(|client| client.rows.clone()).collect();
+    let sizes: Vec<u64> = setup.clients.iter().map(|client| size(&client.counts)).collect();
+    let everyone: Vec<usize> = (0..clients.len()).collect();
+    let weigh = Weigh { setup };
+    let sized = weigh.shares("fedavg", &everyone)?;
+    fn objective<'a>(problem: &'a Problem, clients: &'a [Vec<u32>], weights: &'a [f64]) -> Objective<'a> {
+        Objective { problem, clients, weights }
+    }
+    let (_, least) = objective(&problem, &clients, &sized).minimum();
+    let (mut gaps, mut whole, mut parts, mut bias) = (Vec::new(), Vec::new(), Vec::new(), 0.0);
+    for strategy in ["fedavg", "fedtvd"] {
+        let weights = weigh.shares(strategy, &everyone)?;
+        let (best, own_least) = objective(&problem, &clients, &weights).minimum();
+        bias = objective(&problem, &clients, &sized).gradient(&best).0 - least;
+        let mut w = vec![0.0; problem.len()];
+        for round in 1..=protocol.rounds {
+            let (next, gradients) =
+                objective(&problem, &clients, &weights).round(&w, protocol.steps, protocol.lr);
+            if LOOKS.contains(&round) {
+                let gradients: Vec<&[f64]> = gradients.iter().map(Vec::as_slice).collect();
+                whole.push(Dissent::of(&gradients, &sizes, &weigh.shares("fedtvd", &everyone)?));
+                let mut stream = Stream::at(seed, Purpose::Cohort, round, 0);
+                for _ in 0..protocol.cohorts {
+                    let mut cohort = everyone.clone();
+                    stream.shuffle(&mut cohort);
+                    cohort.truncate(protocol.cohort);
+                    cohort.sort_unstable();
+                    let own: Vec<&[f64]> = cohort.iter().map(|&k| gradients[k]).collect();
+                    let n: Vec<u64> = cohort.iter().map(|&k| sizes[k]).collect();
+                    parts.push(Dissent::of(&own, &n, &weigh.shares("fedtvd", &cohort)?));
+                }
+            }
+            w = next;
+            if LOOKS.contains(&round) {
+                let gap = |weights: &[f64], least: f64| {
+                    objective(&problem, &clients, weights).gradient(&w).0 - least
+                };
+                let (whole, own) = (gap(&sized, least), gap(&weights, own_least));
+                gaps.push(Gap { strategy: strategy.to_owned(), round, whole, own });
+            }
+        }
+    }
+    let reductions = vec![reduction("all clients", &whole), reduction("cohorts", &parts)];
+    Ok(Finding { gaps, bias, reductions })
+}
+
+fn reduction(of: &'static str, dissents: &[Dissent]) -> Reduction {
+    let count = dissents.len();
+    let mean =
+        |value: &dyn Fn(&Dissent) -> f64| dissents.iter().map(value).sum::<f64>() / count.max(1) as f64;
+    Reduction {
+        of,
+        count,
+        below_even: mean(&|d| f64::from(u8::from(d.weighted <= d.even))),
+        ratio_even: mean(&|d| d.weighted / d.even),
+        below_size: mean(&|d| f64::from(u8::from(d.weighted <= d.size))),
+        ratio_size: mean(&|d| d.weighted / d.size),
+    }
+}
+
+/// Weights of some clients by a strategy's name.
+struct Weigh<'a> {
+    setup: &'a Setup,
+}
+
+impl Weigh<'_> {
+    fn shares(&self, strategy: &str, clients: &[usize]) -> Result<Vec<f64>, NotationError> {
+        let weighting = notation::strategy(strategy, [])?.weighting;
+        let reference = Reference::uniform(self.setup.samples.classes());
+        let profile = |&k: &usize| {
+            let counts = &self.setup.clients[k].counts;
+            let statistic = weighting.asks().answer(counts, &reference);
+            Profile { client: k as u32, size: size(counts), statistic }
+        };
+        let profiles: Vec<Profile> = clients.iter().map(profile).collect();
+        let profiles: Vec<&Profile> = profiles.iter().collect();
+        Ok(weighting.shares(&profiles, &mut Memory::default()).weight)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedtvd_data::set::Places;
+    use fedtvd_run::config::Config;
+    use fedtvd_run::experiment::Experiment;
+    use fedtvd_run::setup::Data;
+
+    #[test]
+    fn gaps_are_never_negative_and_a_strategy_comes_closer_to_its_own_minimum() {
+        let mut config = Config::default();
+        config.set("clients=10").unwrap();
+        let experiment = Experiment::of(&config).unwrap();
+        let data = Data::load(&experiment.data, &Places::new(None)).unwrap();
+        let setup = Setup::new(&experiment, &data).unwrap();
+        let protocol = Protocol { rounds: 3, cohorts: 3, cohort: 4, ridge: 0.1, ..Protocol::USUAL };
+        let finding = finding(&setup, &protocol, 1).unwrap();
+        assert!(finding.gaps.iter().all(|gap| gap.whole >= 0.0 && gap.own >= 0.0), "{:?}", finding.gaps);
+        assert!(finding.bias > 0.0, "FedTVD minimises another objective");
+        let last = |name: &str| finding.gaps.iter().rfind(|gap| gap.strategy == name).unwrap();
+        assert_eq!(last("fedavg").whole, last("fedavg").own);
+        let [all, cohorts] = &finding.reductions[..] else { panic!("two kinds") };
+        // Two strategies, two looks within three rounds, three cohorts each.
+        assert_eq!((all.count, cohorts.count), (4, 12));
+    }
+}
