@@ -50,7 +50,7 @@ pub(crate) struct Compare {
 
 #[derive(Serialize)]
 struct View<'a> {
-    runs: Vec<&'a Summary>,
+    runs: &'a [Summary],
     summary: &'a [&'a Line],
     report: &'a Path,
 }
@@ -72,7 +72,7 @@ impl Compare {
         let bars = Bars::new(&comparison, quiet);
         let out = self.out.clone().unwrap_or_else(|| unused("compare", &config, &self.strategies.join(",")));
         let workers = workers(self.workers)?;
-        let curves =
+        let summaries =
             comparison.run(&out, workers, &|progress| bars.show(progress)).map_err(|error| match error {
                 ComparisonError::Run { strategy, seed, error } => {
                     let context = format!("{strategy} with seed {seed}");
@@ -85,7 +85,7 @@ impl Compare {
             })?;
         bars.finish();
         let directories: Vec<PathBuf> =
-            curves.iter().map(|curve| PathBuf::from(&curve.summary.directory)).collect();
+            summaries.iter().map(|summary| PathBuf::from(&summary.directory)).collect();
         let collection = Collection::read(&directories, &mut |_| {}).map_err(Failure::work)?;
         let question = Question { baseline: comparison.labels()[0].clone(), ..Question::default() };
         let order = comparison.labels().to_vec();
@@ -94,8 +94,7 @@ impl Compare {
         let page = out.join("report.html");
         let part = &findings.parts[0];
         let lines: Vec<&Line> = part.rows.iter().map(|row| &row.line).collect();
-        let runs = curves.iter().map(|curve| &curve.summary).collect();
-        let view = View { runs, summary: &lines, report: &page };
+        let view = View { runs: &summaries, summary: &lines, report: &page };
         self.output.answer(&view, || text(part, &lines, &page))?;
         if self.open { open(&page) } else { Ok(()) }
     }

@@ -19,9 +19,9 @@ pub(crate) struct Report {
     /// Folder for the report; DIR/report of the first DIR unless given
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The strategy that others are compared with; the first one where there is none of this label
-    #[arg(long, value_name = "LABEL", default_value = "fedavg")]
-    baseline: String,
+    /// The strategy that others are compared with; fedavg unless given, or the first one where there is no fedavg
+    #[arg(long, value_name = "LABEL")]
+    baseline: Option<String>,
     /// Report on these strategies only, in this order; separated by commas
     #[arg(long, value_delimiter = ',', value_name = "LABELS")]
     strategies: Vec<String>,
@@ -40,6 +40,9 @@ pub(crate) struct Report {
     #[command(flatten)]
     output: Output,
 }
+
+/// What all others are compared with unless something else is asked for.
+const DEFAULT_BASELINE: &str = "fedavg";
 
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum DeviationOver {
@@ -65,6 +68,9 @@ impl Report {
         if !self.strategies.is_empty() {
             collection.keep(&self.strategies).map_err(Failure::request)?;
         }
+        if let Some(baseline) = &self.baseline {
+            collection.check(baseline).map_err(Failure::request)?;
+        }
         let report = Findings::new(collection, &request);
         let out = self.out.clone().unwrap_or_else(|| self.directories[0].join("report"));
         let files = report.files();
@@ -88,7 +94,11 @@ impl Report {
             DeviationOver::Seeds => Deviation::Seeds,
             DeviationOver::Rounds => Deviation::Rounds,
         };
-        let question = Question { baseline: self.baseline.clone(), target: self.target, deviation };
+        let question = Question {
+            baseline: self.baseline.clone().unwrap_or_else(|| DEFAULT_BASELINE.to_owned()),
+            target: self.target,
+            deviation,
+        };
         Ok(Request { question, order: self.strategies.clone(), without_timing: self.no_timing })
     }
 }

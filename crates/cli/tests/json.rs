@@ -48,6 +48,7 @@ fn the_page_of_fields_is_true() {
             "compare",
             with_small(&["compare", "--seeds", "2", "--strategies", "fedavg,fedtvd", "--out", &runs]),
         ),
+        ("report", plain(&["report", &runs])),
         ("run", with_small(&["run", "--out", &run])),
         ("run --dry-run", with_small(&["run", "--dry-run"])),
         ("verify", plain(&["verify", &run])),

@@ -34,6 +34,23 @@ fn the_table_reads_well() {
 }
 
 #[test]
+fn a_plot_shows_every_client_under_every_strategy() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let plot = folder.path().join("three.svg").display().to_string();
+    let answer = fedtvd(&["weights", "--counts", PAPER, "--plot", &plot]);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    let drawn = std::fs::read_to_string(&plot).expect("the plot is written");
+    // The ground, nine bars of labels, nine of weights, three of the legend.
+    assert_eq!(drawn.matches("<rect").count(), 1 + 9 + 9 + 3);
+    for word in ["n = 110, TVD 0.30", ">0.341<", ">0.367<", ">uniform<"] {
+        assert!(drawn.contains(word), "{word}");
+    }
+    let refused = fedtvd(&["weights", "--plot", "three.png"]);
+    let sentence = "fedtvd: --plot three.png cannot be drawn; the file must end in .svg\n";
+    assert_eq!((refused.code, refused.err.as_str()), (2, sentence));
+}
+
+#[test]
 fn a_parameter_can_be_set_and_lambda_0_is_fedavg() {
     let set = fedtvd(&["weights", "--set", "lambda=0"]).out;
     assert!(set.starts_with("fedtvd:lambda=0\n"), "{set}");

@@ -76,7 +76,7 @@ impl Bubbles {
     pub fn interactive(&self, title: &str) -> String {
         const SIZE: [f64; 2] = [760.0, 420.0];
         let frame = self.frame([58.0, 14.0, SIZE[0] - 14.0, SIZE[1] - 44.0]);
-        let largest = 26.0;
+        let largest = 22.0;
         let places: Vec<String> = self.strategies.iter().map(|(place, _)| place.to_string()).collect();
         let more = format!(
             " class=\"bubbles\" data-radius=\"{:.4}\" data-places=\"{}\"",
@@ -108,14 +108,15 @@ impl Bubbles {
         text + "</g>\n</svg>\n"
     }
 
-    /// A panel per strategy, for a paper.
+    /// A panel per strategy, for a paper; strategies that weigh alike share one.
     pub fn panels(&self, title: &str) -> String {
         const PANEL: [f64; 2] = [380.0, 300.0];
-        let columns = self.strategies.len().clamp(1, 2);
-        let lines = self.strategies.len().div_ceil(columns);
+        let panels = self.alike();
+        let columns = panels.len().clamp(1, 2);
+        let lines = panels.len().div_ceil(columns);
         let size = [PANEL[0] * columns as f64, PANEL[1] * lines as f64];
         let mut text = Medium::File.open(size, title, "");
-        for (place, (colour, label)) in self.strategies.iter().enumerate() {
+        for (place, (column, label)) in panels.iter().enumerate() {
             let (x, y) = (PANEL[0] * (place % columns) as f64, PANEL[1] * (place / columns) as f64);
             let frame = self.frame([x + 52.0, y + 30.0, x + PANEL[0] - 12.0, y + PANEL[1] - 46.0]);
             let _ = writeln!(
@@ -126,7 +127,7 @@ impl Bubbles {
                 escaped(label)
             );
             text += &axes(&frame, Medium::File);
-            let fill = Medium::File.colour(*colour);
+            let fill = Medium::File.colour(self.strategies[*column].0);
             let _ = writeln!(text, "<g fill=\"{fill}\" stroke=\"{fill}\" fill-opacity=\"0.35\">");
             for bubble in self.largest_first() {
                 let _ = writeln!(
@@ -134,12 +135,36 @@ impl Bubbles {
                     "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{:.2}\"/>",
                     frame.across(bubble.size as f64),
                     frame.down(bubble.tvd),
-                    17.0 * (bubble.weights[place] / self.heaviest()).sqrt()
+                    17.0 * (bubble.weights[*column] / self.heaviest()).sqrt()
                 );
             }
             text += "</g>\n";
         }
         text + "</svg>\n"
+    }
+
+    /// The first strategy of all that weigh every client alike, with the labels of all of them or their number.
+    fn alike(&self) -> Vec<(usize, String)> {
+        let same =
+            |a: usize, b: usize| self.clients.iter().all(|client| client.weights[a] == client.weights[b]);
+        let mut kept: Vec<Vec<usize>> = Vec::new();
+        for column in 0..self.strategies.len() {
+            match kept.iter_mut().find(|group| same(group[0], column)) {
+                Some(group) => group.push(column),
+                None => kept.push(vec![column]),
+            }
+        }
+        let named = |group: Vec<usize>| {
+            let labels: Vec<&str> = group.iter().map(|&column| self.strategies[column].1.as_str()).collect();
+            let words = match labels.as_slice() {
+                [first, others @ ..] if others.len() > 2 => {
+                    format!("{first} and {} others alike", others.len())
+                }
+                few => few.join(", "),
+            };
+            (group[0], words)
+        };
+        kept.into_iter().map(named).collect()
     }
 
     /// In an order in which no bubble hides another.

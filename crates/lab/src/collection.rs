@@ -118,15 +118,21 @@ impl Collection {
 
     /// Leaves out all strategies but these.
     pub fn keep(&mut self, labels: &[String]) -> Result<(), CollectionError> {
-        let all = self.labels();
-        if let Some(label) = labels.iter().find(|label| !all.contains(label)) {
-            return Err(CollectionError::NoStrategy { label: label.clone(), all: all.join(", ") });
-        }
+        labels.iter().try_for_each(|label| self.check(label))?;
         for setting in &mut self.settings {
             setting.strategies.retain(|strategy| labels.contains(&strategy.label));
         }
         self.settings.retain(|setting| !setting.strategies.is_empty());
         Ok(())
+    }
+
+    /// Refuses a strategy that no run has.
+    pub fn check(&self, label: &str) -> Result<(), CollectionError> {
+        let all = self.labels();
+        match all.iter().any(|own| own == label) {
+            true => Ok(()),
+            false => Err(CollectionError::NoStrategy { label: label.to_owned(), all: all.join(", ") }),
+        }
     }
 
     /// All labels of strategies, in the order of the settings' tables.

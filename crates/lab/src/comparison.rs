@@ -27,21 +27,6 @@ struct Cell {
     setup: Arc<Setup>,
 }
 
-/// One strategy with one seed, done.
-#[derive(Clone, Debug)]
-pub struct Curve {
-    /// Place of the strategy in the list.
-    pub strategy: usize,
-    /// The seed.
-    pub seed: u64,
-    /// Accuracy after every round, from 0 to 1.
-    pub accuracy: Vec<f64>,
-    /// Effective number of clients of every round that counted any.
-    pub effective: Vec<f64>,
-    /// What the run came to.
-    pub summary: Summary,
-}
-
 /// A round is done somewhere.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
@@ -134,25 +119,25 @@ impl Comparison {
         self.cells.first().map_or(0, |cell| cell.experiment.rounds)
     }
 
-    /// Runs everything into run directories below `out`, `workers` runs at a time, each on one thread; curves come
-    /// in the order of strategies and seeds.
+    /// Runs everything into run directories below `out`, `workers` runs at a time, each on one thread; summaries
+    /// come in the order of strategies and seeds.
     pub fn run(
         &self,
         out: &Path,
         workers: usize,
         progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<Vec<Curve>, ComparisonError> {
+    ) -> Result<Vec<Summary>, ComparisonError> {
         let next = AtomicUsize::new(0);
-        let curves = Mutex::new(Vec::with_capacity(self.cells.len()));
+        let summaries = Mutex::new(Vec::with_capacity(self.cells.len()));
         let pull = || {
             while let Some((place, cell)) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, self.cells.get(i)?)))
             {
-                let curve = self.curve(cell, out, progress);
-                if curve.is_err() {
+                let summary = self.one(cell, out, progress);
+                if summary.is_err() {
                     next.store(self.cells.len(), Ordering::Relaxed);
                 }
-                curves.lock().unwrap_or_else(PoisonError::into_inner).push((place, curve));
+                summaries.lock().unwrap_or_else(PoisonError::into_inner).push((place, summary));
             }
         };
         std::thread::scope(|scope| {
@@ -160,17 +145,17 @@ impl Comparison {
                 scope.spawn(pull);
             }
         });
-        let mut curves = curves.into_inner().unwrap_or_else(PoisonError::into_inner);
-        curves.sort_by_key(|(place, _)| *place);
-        curves.into_iter().map(|(_, curve)| curve).collect()
+        let mut summaries = summaries.into_inner().unwrap_or_else(PoisonError::into_inner);
+        summaries.sort_by_key(|(place, _)| *place);
+        summaries.into_iter().map(|(_, summary)| summary).collect()
     }
 
-    fn curve(
+    fn one(
         &self,
         cell: &Cell,
         out: &Path,
         progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<Curve, ComparisonError> {
+    ) -> Result<Summary, ComparisonError> {
         let Cell { strategy, config, experiment, setup } = cell;
         let (strategy, seed) = (*strategy, experiment.seed);
         let label = &self.labels[strategy];
@@ -181,14 +166,11 @@ impl Comparison {
             Runner::start_with(config, experiment.clone(), Arc::clone(setup), &directory, Means::workers(1))
                 .map_err(failed)?
                 .without_checkpoints();
-        let (mut accuracy, mut effective) = (Vec::new(), Vec::new());
         let mut show = |line: &Line| {
-            accuracy.push(line.accuracy);
-            effective.extend(line.effective_clients);
             progress(Progress { strategy, accuracy: line.accuracy, images: images(line, epochs) });
         };
         match runner.run(&AtomicBool::new(false), &mut show).map_err(failed)? {
-            End::Done(summary) => Ok(Curve { strategy, seed, accuracy, effective, summary }),
+            End::Done(summary) => Ok(summary),
             End::Stopped(_) => unreachable!("nobody asks it to stop"),
         }
     }

@@ -6,7 +6,6 @@ use crate::setting::shown;
 use crate::summary::Row;
 use crate::timing::Timing;
 use serde::Serialize;
-use std::collections::BTreeMap;
 
 /// What `report --json` prints.
 #[derive(Serialize)]
@@ -24,7 +23,7 @@ pub struct Document<'a> {
 struct SettingView<'a> {
     title: &'a str,
     heading: &'a str,
-    config: BTreeMap<&'a str, String>,
+    config: Vec<String>,
     seeds: Vec<u64>,
     baseline: Option<&'a str>,
     verdict: &'a str,
@@ -53,7 +52,7 @@ fn setting(part: &Part) -> SettingView<'_> {
     SettingView {
         title: &part.setting.title,
         heading: &part.heading,
-        config: part.setting.values.iter().map(|(path, value)| (*path, shown(value))).collect(),
+        config: part.setting.values.iter().map(|(path, value)| format!("{path}={}", shown(value))).collect(),
         seeds: part.setting.seeds(),
         baseline: baseline.map(|row| row.line.strategy.as_str()),
         verdict: &part.verdict,

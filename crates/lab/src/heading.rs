@@ -27,9 +27,15 @@ pub fn heading(setting: &Setting) -> String {
         Some(Value::List(lines)) if !lines.is_empty() => "a model of its own".to_owned(),
         _ => text("model.name"),
     };
+    let records = || setting.strategies.iter().flat_map(|strategy| &strategy.records);
+    let hardened = if records().all(|record| record.mode() != "paper") { " · hardened" } else { "" };
     let count = setting.seeds().len();
     let seeds = if count == 1 { "1 seed".to_owned() } else { format!("{count} seeds") };
-    format!("{} · {clients} · {split} · {model} · {seeds} × {} rounds", text("data.set"), text("rounds"))
+    format!(
+        "{} · {clients} · {split} · {model}{hardened} · {seeds} × {} rounds",
+        text("data.set"),
+        text("rounds")
+    )
 }
 
 /// What the clients are like, from all that ever counted.

@@ -223,12 +223,17 @@ fn footer(report: &Report) -> String {
         }
         text += "</tr></thead>\n<tbody>\n";
         for (row, line) in timing.lines.iter().enumerate() {
-            let [strategy, setting, seconds, images, memory] = line.cells().map(|cell| escaped(&cell));
-            let _ = writeln!(
+            let [strategy, setting, numbers @ ..] = line.cells();
+            let _ = write!(
                 text,
-                "<tr><th scope=\"row\" data-v=\"{row}\">{strategy}</th><td>{setting}</td><td data-v=\"{seconds}\">{seconds}</td>\
-                 <td data-v=\"{images}\">{images}</td><td data-v=\"{memory}\">{memory}</td></tr>"
+                "<tr><th scope=\"row\" data-v=\"{row}\">{}</th><td>{}</td>",
+                escaped(&strategy),
+                escaped(&setting)
             );
+            for number in numbers {
+                text += &cell(&Cell { value: number.parse().ok(), text: number, rank: None });
+            }
+            text += "</tr>\n";
         }
         let _ =
             write!(text, "</tbody></table></div>\n<p class=\"small\">{}</p>\n", escaped(&timing.machines()));

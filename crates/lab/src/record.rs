@@ -148,13 +148,9 @@ impl Record {
         }
     }
 
-    /// The strategy's label, with its mode where that is not the paper's.
-    pub fn label(&self) -> String {
-        let label = &self.manifest.strategy;
-        match self.config.get("strategy.mode") {
-            fedtvd_run::value::Value::Text(mode) if mode != "paper" => format!("{label} ({mode})"),
-            _ => label.clone(),
-        }
+    /// How the strategy's weights are taken: `paper` or `hardened`.
+    pub fn mode(&self) -> String {
+        crate::setting::shown(&self.config.get("strategy.mode"))
     }
 }
 

@@ -9,7 +9,7 @@ pub fn commands(setting: &Setting) -> Vec<String> {
     let mut modes: Vec<(String, Vec<&str>)> = Vec::new();
     for strategy in &setting.strategies {
         let Some(record) = strategy.records.first() else { continue };
-        let mode = crate::setting::shown(&record.config.get("strategy.mode"));
+        let mode = record.mode();
         let label = record.manifest.strategy.as_str();
         match modes.iter_mut().find(|(own, _)| *own == mode) {
             Some((_, labels)) => labels.push(label),

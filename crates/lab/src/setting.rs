@@ -7,7 +7,7 @@ use fedtvd_run::config::Config;
 use fedtvd_run::keys::{self, Kind};
 use fedtvd_run::value::Value;
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Runs that can be compared.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ impl Setting {
 
 /// Sorts runs into settings; neither the order of the runs nor their places matter.
 pub(crate) fn settings(records: Vec<Record>) -> Vec<Setting> {
+    // Where modes differ they are part of the labels.
+    let modes: BTreeSet<String> = records.iter().map(Record::mode).collect();
     let mut groups: Vec<(Values, Vec<Record>)> = Vec::new();
     for record in records {
         let values = values(&record.config);
@@ -68,7 +70,7 @@ pub(crate) fn settings(records: Vec<Record>) -> Vec<Setting> {
     groups.sort_by(|(one, _), (other, _)| order(one, other));
     let all: Vec<Values> = groups.iter().map(|(values, _)| values.clone()).collect();
     let setting = |(values, records): (Values, Vec<Record>)| {
-        let (strategies, notes) = strategies(records);
+        let (strategies, notes) = strategies(records, modes.len() > 1);
         Setting { title: title(&values, &all), values, strategies, notes }
     };
     groups.into_iter().map(setting).collect()
@@ -128,7 +130,9 @@ fn order_of_values(one: &Value, other: &Value) -> Ordering {
 /// Keys in which settings differ, with the values that this one has.
 fn title(own: &Values, all: &[Values]) -> String {
     let find = |values: &Values, path: &str| values.iter().find(|(p, _)| *p == path).map(|(_, v)| v.clone());
-    let differs = |path: &&'static str| all.iter().any(|values| find(values, path) != find(own, path));
+    // A key that another setting does not have says nothing that its kind of split does not say.
+    let other = |values: &Values, path: &str| matches!((find(values, path), find(own, path)), (Some(a), Some(b)) if a != b);
+    let differs = |path: &&'static str| all.iter().any(|values| other(values, path));
     let paths = keys::ALL.iter().map(|key| key.path).filter(differs);
     let words = paths.filter_map(|path| Some(format!("{path} = {}", shown(&find(own, path)?))));
     words.collect::<Vec<_>>().join(", ")
@@ -144,12 +148,16 @@ pub(crate) fn shown(value: &Value) -> String {
 }
 
 /// A setting's runs by strategy and seed, each pair once, and what is odd about them.
-fn strategies(mut records: Vec<Record>) -> (Vec<Strategy>, Vec<String>) {
+fn strategies(mut records: Vec<Record>, with_mode: bool) -> (Vec<Strategy>, Vec<String>) {
     // A run with details tells more than the same run without; beyond that the order only has to be the same anywhere.
+    let label = |run: &Record| match run.mode() {
+        mode if with_mode && mode != "paper" => format!("{} ({mode})", run.manifest.strategy),
+        _ => run.manifest.strategy.clone(),
+    };
     records.sort_by_cached_key(|run| {
         let seed = run.summary.seed;
         (
-            place(&run.label()),
+            place(&label(run)),
             seed,
             run.classes.is_none(),
             run.model_hash.clone(),
@@ -159,7 +167,7 @@ fn strategies(mut records: Vec<Record>) -> (Vec<Strategy>, Vec<String>) {
     let mut notes = Vec::new();
     let mut strategies: Vec<Strategy> = Vec::new();
     for record in records {
-        let (label, seed) = (record.label(), record.summary.seed);
+        let (label, seed) = (label(&record), record.summary.seed);
         match strategies.last_mut().filter(|strategy| strategy.label == label) {
             None => strategies.push(Strategy { label, records: vec![record] }),
             Some(strategy) => match strategy.records.last().filter(|last| last.summary.seed == seed) {

@@ -79,8 +79,8 @@ impl Table {
                 row.p_holm.map(|p| (p_text(p), p))
             }),
             column("wins", "seeds in which it is better", &|row| {
-                let (wins, pairs) = (row.line.wins?, row.pairs?);
-                Some((format!("{wins}/{pairs}"), wins as f64 / pairs.max(1) as f64))
+                let (wins, pairs) = (row.line.wins?, row.pairs.filter(|pairs| *pairs > 0)?);
+                Some((format!("{wins}/{pairs}"), wins as f64 / pairs as f64))
             }),
             column("rounds", &format!("until the mean curve reaches {goal}"), &|row| {
                 Some(match row.line.rounds_to_target {

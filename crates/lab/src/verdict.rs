@@ -48,8 +48,10 @@ pub fn verdict(rows: &[Row]) -> String {
             "{name} comes to {accuracy:.1} % over {count} seed{end}; there is nothing to compare it with."
         );
     }
-    if seeds < 2 {
-        return "One seed tells no strategies apart.".to_owned();
+    match seeds {
+        0 => return format!("No strategy shares a seed with {name}, so that nothing can be compared."),
+        1 => return "One seed tells no strategies apart.".to_owned(),
+        _ => {}
     }
     let of = |standing: Standing| -> Vec<&Row> {
         let mut found: Vec<&Row> = rows.iter().filter(|row| row.standing() == Some(standing)).collect();
@@ -117,8 +119,13 @@ pub(crate) fn listed(words: &[String], last: &str) -> String {
 
 /// One sentence on several settings: how each strategy stands to the baseline in how many of them.
 pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
-    let baseline = settings.iter().flat_map(|rows| rows.iter()).find(|row| row.pairs.is_none());
-    let Some(baseline) = baseline.map(|row| row.line.strategy.as_str()) else { return String::new() };
+    let first =
+        |rows: &&[Row]| rows.iter().find(|row| row.pairs.is_none()).map(|row| row.line.strategy.clone());
+    let mut baselines: Vec<String> = settings.iter().filter_map(first).collect();
+    baselines.dedup();
+    let [baseline] = baselines.as_slice() else {
+        return format!("{} settings without a common baseline: each has its own verdict.", settings.len());
+    };
     let count = |label: &str, standing: Standing| {
         let own = |rows: &&[Row]| {
             rows.iter().any(|row| row.line.strategy == label && row.standing() == Some(standing))
