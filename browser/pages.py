@@ -92,8 +92,10 @@ def check(browser, page):
 
 def pictures(browser, page, name, folder):
     os.makedirs(folder, exist_ok=True)
-    browser.open(page, 1280, 900)
-    browser.point("svg.curves", 0.7, 0.5)
+    browser.open(page, 1280, 1380)
+    browser.run(
+        "const svg = document.querySelector('svg.curves'), box = svg.getBoundingClientRect();"
+        "svg.dispatchEvent(new PointerEvent('pointermove', {clientX: box.left + 0.7 * box.width, clientY: box.top}))")
     browser.picture(os.path.join(folder, f"{name}.png"))
 
 
