@@ -18,6 +18,7 @@ mod run;
 mod split;
 mod strategies;
 mod sweep;
+mod theory;
 mod verify;
 mod watch;
 mod weights;

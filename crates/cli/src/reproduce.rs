@@ -4,6 +4,7 @@ use crate::compare::seeds;
 use crate::request::{Failure, Output, quoted, workers};
 use crate::run::duration;
 use crate::sweep::run;
+use crate::theory;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_data::set::Places;
@@ -12,6 +13,7 @@ use fedtvd_lab::grid::Cell;
 use fedtvd_lab::preset::{self, Preset};
 use fedtvd_lab::reproduction::{Row, csv, markdown, rows};
 use fedtvd_lab::shard::Shard;
+use fedtvd_run::config::Config;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +67,8 @@ enum Which {
     Lambda,
     /// Figures 1 to 5 as SVG, with the runs that they need
     Figures,
+    /// The convergence bound and the claim about gradients' dissent, on a convex problem
+    Theory,
 }
 
 #[derive(Serialize)]
@@ -83,6 +87,7 @@ impl Reproduce {
             Which::Participation => Preset::Participation,
             Which::Lambda => Preset::Lambda,
             Which::Figures => Preset::Figures,
+            Which::Theory => return self.theory(),
         };
         let grid = self.grid(preset)?;
         let shard = self.shard.unwrap_or(Shard::WHOLE);
@@ -120,12 +125,28 @@ impl Reproduce {
         }
     }
 
-    /// The runs that were asked for.
-    fn grid(&self, preset: Preset) -> Result<Vec<Cell>, Failure> {
+    /// The theory needs no training runs.
+    fn theory(&self) -> Result<(), Failure> {
+        let mut config = self.protocol()?;
+        if let Some(set) = self.dataset.first() {
+            config.set(&format!("data.set={set}")).map_err(Failure::request)?;
+        }
+        let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
+        theory::answer(&config, &seeds, self.rounds, &Places::new(self.data.clone()), &self.out, self.output)
+    }
+
+    /// The paper's protocol with the changes that were asked for.
+    fn protocol(&self) -> Result<Config, Failure> {
         let mut config = preset::protocol();
         for setting in &self.set {
             config.set(setting).map_err(Failure::request)?;
         }
+        Ok(config)
+    }
+
+    /// The runs that were asked for.
+    fn grid(&self, preset: Preset) -> Result<Vec<Cell>, Failure> {
+        let mut config = self.protocol()?;
         if let Some(rounds) = self.rounds {
             config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
         }

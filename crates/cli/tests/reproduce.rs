@@ -1,0 +1,42 @@
+//! `fedtvd reproduce`, as typed, on the embedded data.
+
+mod program;
+
+use program::fedtvd;
+
+/// The answer and the table that it leaves.
+fn reproduce(experiment: &str, strategies: &str) -> (String, String) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call = ["reproduce", experiment, "--dataset", "fmnist-mini", "--seeds", "1", "--rounds", "1"];
+    let answer = fedtvd(&[call.as_slice(), &["--strategies", strategies, "--out", &out, "--quiet"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let table = std::fs::read_to_string(folder.path().join(format!("out/{experiment}.md"))).expect("a table");
+    (answer.out, table)
+}
+
+#[test]
+fn the_papers_tables_can_be_tried_on_the_embedded_data() {
+    for (experiment, settings) in [("skew", 4), ("participation", 6), ("lambda", 2)] {
+        let (answer, table) = reproduce(experiment, "fedtvd");
+        // A head, a rule and one row per setting.
+        assert_eq!(table.lines().count(), 2 + settings, "{table}");
+        assert!(answer.starts_with(&table) && !table.contains("not run"), "{answer}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_says_so_and_names_what_was_looked_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call = ["reproduce", "lambda", "--seeds", "1", "--rounds", "1", "--strategies", "fedavg", "--quiet"];
+    let data = folder.path().join("nothing").display().to_string();
+    let answer = fedtvd(&[call.as_slice(), &["--out", &out, "--data", &data]].concat());
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.out.contains("not run") && answer.out.contains("2 rows are incomplete: "),
+        "{}",
+        answer.out
+    );
+    assert!(answer.out.contains("cifar10"), "{}", answer.out);
+}
