@@ -1,17 +1,19 @@
 //! `fedtvd compare`: strategies side by side on the same splits, initial models and cohorts.
 
 use crate::progress::Bars;
+use crate::report::{open, write};
 use crate::request::{Configured, Failure, Output, unused, workers};
 use crate::run::failure;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use fedtvd_core::round::cohort_size;
 use fedtvd_core::statistic::{Reference, tvd};
 use fedtvd_lab::chart::{MARKS, chart};
-use fedtvd_lab::comparison::{Comparison, ComparisonError, Curve};
-use fedtvd_lab::page::Page;
+use fedtvd_lab::collection::Collection;
+use fedtvd_lab::comparison::{Comparison, ComparisonError};
+use fedtvd_lab::report::{Part, Report, Request};
 use fedtvd_lab::statistics::mean;
-use fedtvd_lab::summary::{LAST, Line, mean_curve, summary};
+use fedtvd_lab::summary::{LAST, Line, Question, mean_curve};
 use fedtvd_run::config::Config;
 use fedtvd_run::summary::Summary;
 use fedtvd_run::value::Value;
@@ -49,7 +51,7 @@ pub(crate) struct Compare {
 #[derive(Serialize)]
 struct View<'a> {
     runs: Vec<&'a Summary>,
-    summary: &'a [Line],
+    summary: &'a [&'a Line],
     report: &'a Path,
 }
 
@@ -82,49 +84,25 @@ impl Compare {
                 _ => Failure::request(error),
             })?;
         bars.finish();
-        let lines = summary(comparison.labels(), &curves);
-        let verdicts = verdicts(&lines, comparison.seeds().len());
-        let report = out.join("report.html");
-        let page = Page {
-            heading: &heading(&config, &comparison),
-            lines: &lines,
-            curves: &curves,
-            verdicts: &verdicts,
-            config: &config.resolved(),
-            command: &self.command(&config),
-        };
-        let writing = || format!("writing {}", report.display());
-        std::fs::write(&report, page.html()).with_context(writing).map_err(Failure::Work)?;
+        let directories: Vec<PathBuf> =
+            curves.iter().map(|curve| PathBuf::from(&curve.summary.directory)).collect();
+        let collection = Collection::read(&directories, &mut |_| {}).map_err(Failure::work)?;
+        let question = Question { baseline: comparison.labels()[0].clone(), ..Question::default() };
+        let order = comparison.labels().to_vec();
+        let findings = Report::new(collection, &Request { question, order, without_timing: false });
+        write(&out, &findings.files()).map_err(Failure::Work)?;
+        let page = out.join("report.html");
+        let part = &findings.parts[0];
+        let lines: Vec<&Line> = part.rows.iter().map(|row| &row.line).collect();
         let runs = curves.iter().map(|curve| &curve.summary).collect();
-        let view = View { runs, summary: &lines, report: &report };
-        self.output.answer(&view, || text(&lines, &curves, &verdicts, &report))?;
-        if self.open { open(&report) } else { Ok(()) }
+        let view = View { runs, summary: &lines, report: &page };
+        self.output.answer(&view, || text(part, &lines, &page))?;
+        if self.open { open(&page) } else { Ok(()) }
     }
-
-    /// The command that repeats this comparison, without directories and worker counts.
-    fn command(&self, config: &Config) -> String {
-        let seeds = format!("--strategies {} --seeds {}", self.strategies.join(","), self.seeds);
-        let changes = config.changes().into_iter().map(|change| format!(" --set '{change}'"));
-        format!("fedtvd compare {seeds}{}", changes.collect::<String>())
-    }
-}
-
-/// Opens the page with what the system opens pages with.
-fn open(page: &Path) -> Result<(), Failure> {
-    let opener = if cfg!(target_os = "macos") {
-        "open"
-    } else if cfg!(windows) {
-        "explorer"
-    } else {
-        "xdg-open"
-    };
-    let started = std::process::Command::new(opener).arg(page).spawn();
-    started.with_context(|| format!("opening {} with {opener}", page.display())).map_err(Failure::Work)?;
-    Ok(())
 }
 
 /// What can be said, and what cannot.
-fn verdicts(lines: &[Line], seeds: usize) -> Vec<String> {
+fn verdicts(lines: &[&Line], seeds: usize) -> Vec<String> {
     let first = &lines[0].strategy;
     if seeds < 2 {
         return vec!["One seed tells no strategies apart; use --seeds 5.".to_owned()];
@@ -177,9 +155,9 @@ fn heading(config: &Config, comparison: &Comparison) -> String {
     )
 }
 
-fn text(lines: &[Line], curves: &[Curve], verdicts: &[String], report: &Path) -> String {
+fn text(part: &Part, lines: &[&Line], page: &Path) -> String {
     let wide = lines.iter().map(|line| line.strategy.len()).max().unwrap_or(0).max(8);
-    let seeds = curves.iter().filter(|curve| curve.strategy == 0).count();
+    let seeds = part.setting.seeds().len();
     let first = &lines[0].strategy;
     let mut text = String::new();
     let versus = format!("vs {first} (95 %)");
@@ -201,11 +179,10 @@ fn text(lines: &[Line], curves: &[Curve], verdicts: &[String], report: &Path) ->
         "accuracy: last {LAST} rounds, in % · rounds: until {first}'s final accuracy\n\
          wobble: deviation between the last {LAST} · counted: effective clients per round\n"
     );
-    let means: Vec<Vec<f64>> = (0..lines.len())
-        .map(|strategy| mean_curve(&curves.iter().filter(|c| c.strategy == strategy).collect::<Vec<_>>()))
-        .collect();
+    let means: Vec<Vec<f64>> =
+        part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
     text += &chart(&means, 70, 14);
-    verdicts.iter().for_each(|verdict| text += &format!("{verdict}\n"));
-    let _ = writeln!(text, "Page:  {}      (--open)", report.display());
+    verdicts(lines, seeds).iter().for_each(|verdict| text += &format!("{verdict}\n"));
+    let _ = writeln!(text, "Page:  {}      (--open)", page.display());
     text + "Next:  fedtvd weights --counts \"30,30,30;20,40,40;10,30,70\"   ·   fedtvd init > mine.toml\n"
 }

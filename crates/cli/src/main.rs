@@ -11,6 +11,7 @@ mod markdown;
 mod models;
 mod overview;
 mod progress;
+mod report;
 mod reproduce;
 mod request;
 mod resume;
@@ -40,6 +41,8 @@ struct Cli {
 enum Verb {
     /// Train several strategies side by side on the same splits, initial models and cohorts
     Compare(compare::Compare),
+    /// Tables, figures, statistics and a page from runs that are done
+    Report(report::Report),
     /// Run one experiment into a run directory
     Run(run::Run),
     /// Go on with a run after a stop or a crash, to the same bits
@@ -71,6 +74,7 @@ enum Verb {
 fn main() -> ExitCode {
     let done = match Cli::parse().verb {
         Verb::Compare(compare) => compare.answer(),
+        Verb::Report(report) => report.answer(),
         Verb::Run(run) => run.answer(),
         Verb::Resume(resume) => resume.answer(),
         Verb::Verify(verify) => verify.answer(),

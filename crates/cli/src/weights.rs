@@ -3,16 +3,12 @@
 use crate::request::{Changes, Failure, Output};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
-use fedtvd_core::hardened;
-use fedtvd_core::memory::Memory;
-use fedtvd_core::profile::{ClientId, Profile};
-use fedtvd_core::record::effective;
-use fedtvd_core::statistic::{Reference, size, tvd};
+use fedtvd_lab::explanation::Explanation;
+use fedtvd_lab::illustration::{distinct, illustration};
 use fedtvd_run::config::Config;
-use fedtvd_run::experiment::{Experiment, ReferenceSource};
 use fedtvd_run::value::Value;
-use serde::Serialize;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 /// Explain the weights of given clients.
 #[derive(Args)]
@@ -23,6 +19,9 @@ pub(crate) struct Weights {
     /// The strategy whose weights to explain
     #[arg(long, default_value = "fedtvd")]
     strategy: String,
+    /// Draw the clients and their weights into a file that ends in .svg
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     #[command(flatten)]
     changes: Changes,
     #[command(flatten)]
@@ -32,30 +31,15 @@ pub(crate) struct Weights {
 /// The three clients of the paper's Figure 1.
 const PAPER: &str = "30,30,30;20,40,40;10,30,70";
 
-#[derive(Serialize)]
-struct View {
-    strategy: String,
-    clients: Vec<ClientView>,
-    effective_clients: f64,
-    class_mix: Vec<f64>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    beside: Vec<View>,
-}
-
-#[derive(Serialize)]
-struct ClientView {
-    client: ClientId,
-    size: u64,
-    tvd: f64,
-    quality_share: Option<f64>,
-    size_share: f64,
-    weight: f64,
-}
-
 impl Weights {
     /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let counts = parse(&self.counts).map_err(Failure::Request)?;
+        if let Some(path) = self.plot.as_ref().filter(|path| path.extension().is_none_or(|end| end != "svg"))
+        {
+            let error = anyhow!("--plot {} cannot be drawn; the file must end in .svg", path.display());
+            return Err(Failure::Request(error));
+        }
         let config = self.changes.apply(Config::default().with_strategy(&self.strategy))?;
         let useless = config
             .paths()
@@ -68,11 +52,17 @@ impl Weights {
             );
             return Err(Failure::Request(error));
         }
-        let mut view = view(&config, &counts).map_err(Failure::Request)?;
+        let mut view = Explanation::new(&config, &counts).map_err(Failure::request)?;
         for name in ["fedavg", "uniform"] {
             let mut plain = config.with_strategy(name);
             plain.set("strategy.mode=paper").map_err(Failure::request)?;
-            view.beside.push(self::view(&plain, &counts).map_err(Failure::Request)?);
+            view.beside.push(Explanation::new(&plain, &counts).map_err(Failure::request)?);
+        }
+        if let Some(path) = &self.plot {
+            let all: Vec<Explanation> = view.beside.iter().chain([&view]).cloned().collect();
+            std::fs::write(path, illustration(&counts, &distinct(all)))
+                .with_context(|| format!("writing {}", path.display()))
+                .map_err(Failure::Work)?;
         }
         let hardened = config.get("strategy.mode") == Value::Text("hardened".to_owned());
         self.output.answer(&view, || text(&view, &counts, hardened))
@@ -121,49 +111,7 @@ fn parse_count(text: &str) -> anyhow::Result<u64> {
     }
 }
 
-fn view(config: &Config, counts: &[Vec<u64>]) -> anyhow::Result<View> {
-    let Experiment { run, reference, .. } = Experiment::of(config)?;
-    let classes = counts[0].len();
-    let reference = match reference {
-        ReferenceSource::Uniform => Reference::uniform(classes),
-        ReferenceSource::Aggregated => Reference::aggregated(counts.iter().map(Vec::as_slice))?,
-        ReferenceSource::Given(given) => {
-            let got = given.classes();
-            ensure!(got == classes, "labels.reference has {got} numbers; the clients have {classes} classes");
-            given
-        }
-    };
-    let weighting = run.strategy.weighting.as_ref();
-    let profile = |(place, counts): (usize, &Vec<u64>)| Profile {
-        client: place as ClientId + 1,
-        size: size(counts),
-        statistic: weighting.asks().answer(counts, &reference),
-    };
-    let profiles: Vec<Profile> = counts.iter().enumerate().map(profile).collect();
-    let shares =
-        hardened::shares(weighting, run.mode, &profiles.iter().collect::<Vec<_>>(), &mut Memory::default());
-    let client = |(k, profile): (usize, &Profile)| ClientView {
-        client: profile.client,
-        size: profile.size,
-        tvd: tvd(&counts[k], &reference),
-        quality_share: shares.quality.as_ref().map(|quality| quality[k]),
-        size_share: shares.size[k],
-        weight: shares.weight[k],
-    };
-    let mix = |class: usize| {
-        let part = |(counts, weight): (&Vec<u64>, &f64)| weight * counts[class] as f64 / size(counts) as f64;
-        counts.iter().zip(&shares.weight).map(part).sum()
-    };
-    Ok(View {
-        strategy: run.strategy.label,
-        clients: profiles.iter().enumerate().map(client).collect(),
-        effective_clients: effective(&shares.weight),
-        class_mix: (0..classes).map(mix).collect(),
-        beside: Vec::new(),
-    })
-}
-
-fn text(view: &View, counts: &[Vec<u64>], hardened: bool) -> String {
+fn text(view: &Explanation, counts: &[Vec<u64>], hardened: bool) -> String {
     let others = &view.beside;
     let labels = |shares: &[f64]| match shares.len() {
         // More than a line holds: bars alone.

@@ -31,6 +31,8 @@ pub enum Purpose {
     Augment = 8,
     /// Simulated absence and partial work.
     Absence = 9,
+    /// Which seeds' results a report draws again; the address's round is their number.
+    Bootstrap = 10,
 }
 
 /// A 32-byte address from which further keys and streams are derived.

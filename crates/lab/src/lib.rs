@@ -1,16 +1,39 @@
-//! From runs to findings: comparisons over seeds, their statistics, tables and charts.
+//! From runs to findings: comparisons over seeds, their statistics, tables, figures and pages.
 
+pub mod bootstrap;
+pub mod bubbles;
 pub mod chart;
+pub mod classes;
+pub mod collection;
 pub mod comparison;
+pub mod csv;
+pub mod curves;
+pub mod document;
+pub mod explanation;
+pub mod figures;
 pub mod forecast;
 pub mod grid;
+pub mod heading;
+pub mod holm;
+pub mod illustration;
+pub mod latex;
+pub mod markdown;
+pub mod normal;
 pub mod page;
+pub mod palette;
 pub mod paper;
 pub mod preset;
+pub mod record;
+pub mod repeat;
+pub mod report;
 pub mod reproduction;
+pub mod setting;
 pub mod shard;
 pub mod statistics;
 pub mod summary;
 pub mod svg;
 pub mod sweep;
+pub mod table;
 pub mod theory;
+pub mod timing;
+pub mod verdict;

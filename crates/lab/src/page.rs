@@ -1,109 +1,242 @@
-//! A comparison as one self-contained HTML page: table, curves, configuration; nothing is loaded from elsewhere.
+//! A report as one self-contained HTML page: it opens from disk, prints, and loads nothing from elsewhere.
 
-use crate::comparison::Curve;
-use crate::statistics::deviation;
-use crate::summary::{LAST, Line, mean_curve};
-use crate::svg::{COLOURS, Series, curves as drawn, escaped};
+use crate::figures::Figure;
+use crate::palette::{DARK, LIGHT, dashes};
+use crate::report::{Part, Report, toml};
+use crate::svg::escaped;
+use crate::table::{Cell, Rank, Table};
+use crate::{latex, markdown};
 use std::fmt::Write as _;
 
-/// What a page shows.
-pub struct Page<'a> {
-    /// What was compared, in one line or two.
-    pub heading: &'a str,
-    /// One line per strategy.
-    pub lines: &'a [Line],
-    /// Every run.
-    pub curves: &'a [Curve],
-    /// Sentences below the table.
-    pub verdicts: &'a [String],
-    /// The resolved configuration.
-    pub config: &'a str,
-    /// The command that repeats it.
-    pub command: &'a str,
+const STYLE: &str = include_str!("page/style.css");
+const SCRIPT: &str = include_str!("page/script.js");
+
+/// The page's text.
+pub fn html(report: &Report) -> String {
+    let name = escaped(&report.name);
+    let mut text = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{name} · fedtvd</title>\n\
+         <style>\n:root {{ {} }}\n@media (prefers-color-scheme: dark) {{ :root {{ {} }} }}\n\
+         @media print {{ :root {{ {} }} }}\n{STYLE}</style>\n</head>\n\
+         <body>\n<main>\n<header>\n<h1>{name}</h1>\n<p class=\"verdict\">{}</p>\n",
+        colours(&LIGHT),
+        colours(&DARK),
+        colours(&LIGHT),
+        escaped(&report.verdict)
+    );
+    let several = report.parts.len() > 1;
+    if several {
+        text += "<nav aria-label=\"settings\">";
+        for (place, part) in report.parts.iter().enumerate() {
+            let _ = write!(text, "<a href=\"#setting-{place}\">{}</a>", escaped(&part.setting.title));
+        }
+        text += "</nav>\n";
+    }
+    text += "</header>\n";
+    if several {
+        text += &overview(report);
+    }
+    for (place, part) in report.parts.iter().enumerate() {
+        text += &section(place, part, several, &report.labels);
+    }
+    text += &footer(report);
+    let _ = write!(text, "</main>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n");
+    text
 }
 
-const STYLE: &str = "
-:root { color-scheme: light dark; --line: #8884; }
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 52rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin-top: 2rem; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { padding: .3rem .6rem; text-align: right; border-bottom: 1px solid var(--line); white-space: nowrap; }
-th:first-child, td:first-child { text-align: left; }
-.mark { display: inline-block; width: .8em; height: .8em; border-radius: 50%; margin-right: .5em; }
-svg { width: 100%; height: auto; } pre { overflow-x: auto; padding: .8rem; border: 1px solid var(--line); border-radius: 6px; }
-small { opacity: .75; }
-@media print { body { max-width: none; margin: 0; } details { display: none; } }
-";
+fn colours(all: &[&str]) -> String {
+    all.iter()
+        .enumerate()
+        .map(|(place, colour)| format!("--s{place}: {colour};"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
 
-impl Page<'_> {
-    /// The page's text.
-    pub fn html(&self) -> String {
-        let mut text = format!(
-            "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
-             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-             <title>fedtvd compare</title>\n<style>{STYLE}</style>\n<h1>Strategies compared</h1>\n<p>{}</p>\n",
-            escaped(self.heading).replace('\n', "<br>")
-        );
-        text += &self.table();
-        for verdict in self.verdicts {
-            let _ = writeln!(text, "<p>{}</p>", escaped(verdict));
+fn section(place: usize, part: &Part, several: bool, labels: &[String]) -> String {
+    let mut text = format!("<section id=\"setting-{place}\">\n");
+    if several {
+        let (title, verdict) = (escaped(&part.setting.title), escaped(&part.verdict));
+        let _ = write!(text, "<h2>{title}</h2>\n<p class=\"said\">{verdict}</p>\n");
+    }
+    let _ = writeln!(text, "<p class=\"heading\">{}</p>", escaped(&part.heading).replace('\n', "<br>"));
+    for note in &part.setting.notes {
+        let _ = writeln!(text, "<p class=\"note\">{}</p>", escaped(note));
+    }
+    text += &table(&part.table, labels);
+    text += &copy(&latex::setting(part));
+    text += &charts(part, labels);
+    for why in &part.missing {
+        let _ = writeln!(text, "<p class=\"small\">{}</p>", escaped(why));
+    }
+    let _ = write!(
+        text,
+        "<h3>Repeat it</h3>\n<pre class=\"command\">{}</pre>\n<details><summary>Configuration</summary>\n<pre>{}</pre></details>\n\
+         </section>\n",
+        escaped(&part.commands.join("\n")),
+        escaped(&toml(&part.setting.values))
+    );
+    text
+}
+
+fn table(table: &Table, labels: &[String]) -> String {
+    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>");
+    text += &head("strategy", "the label, in the order of the registry", true);
+    for column in &table.columns {
+        text += &head(&column.head, &column.about, false);
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    for (row, label) in table.labels.iter().enumerate() {
+        let place = labels.iter().position(|own| own == label).unwrap_or(row);
+        let _ =
+            write!(text, "<tr><th scope=\"row\" data-v=\"{row}\">{}{}</th>", swatch(place), escaped(label));
+        for column in &table.columns {
+            text += &cell(&column.cells[row]);
         }
-        text +=
-            "<h2>Accuracy over rounds</h2>\n<p><small>mean over seeds, band of one deviation</small></p>\n";
-        text += &drawn(&self.series());
+        text += "</tr>\n";
+    }
+    text += "</tbody></table></div>\n<details class=\"about\"><summary>What the columns mean</summary>\n<dl>";
+    for column in &table.columns {
+        let _ = write!(text, "<dt>{}</dt><dd>{}</dd>", escaped(&column.head), escaped(&column.about));
+    }
+    text + "</dl></details>\n"
+}
+
+fn head(name: &str, about: &str, first: bool) -> String {
+    let sorted = if first { " aria-sort=\"ascending\"" } else { "" };
+    let (name, about) = (escaped(name), escaped(about));
+    format!("<th scope=\"col\"{sorted}><button type=\"button\" title=\"{about}\">{name}</button></th>")
+}
+
+fn cell(cell: &Cell) -> String {
+    let value = match cell.value {
+        Some(value) if value.is_finite() => format!(" data-v=\"{value}\""),
+        Some(_) => " data-v=\"1e300\"".to_owned(),
+        None => String::new(),
+    };
+    let text = escaped(&cell.text);
+    match cell.rank {
+        Some(Rank::Best) => format!("<td{value}><b>{text}</b></td>"),
+        Some(Rank::Second) => format!("<td{value}><u>{text}</u></td>"),
+        None => format!("<td{value}>{text}</td>"),
+    }
+}
+
+/// A short piece of a strategy's curve.
+fn swatch(place: usize) -> String {
+    let dashes = match dashes(place) {
+        "" => String::new(),
+        dashes => format!(" stroke-dasharray=\"{dashes}\""),
+    };
+    format!(
+        "<svg class=\"swatch\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><line x1=\"1\" x2=\"23\" y1=\"4\" y2=\"4\" \
+         stroke=\"var(--s{})\" stroke-width=\"3\"{dashes}/></svg>",
+        place % LIGHT.len()
+    )
+}
+
+fn overview(report: &Report) -> String {
+    let columns: Vec<_> = report.parts.iter().map(|part| markdown::column(part, &report.labels)).collect();
+    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>");
+    text += &head("strategy", "the label, in the order of the registry", true);
+    for part in &report.parts {
+        text += &head(&part.setting.title, &part.heading, false);
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    for (place, label) in report.labels.iter().enumerate() {
+        let _ =
+            write!(text, "<tr><th scope=\"row\" data-v=\"{place}\">{}{}</th>", swatch(place), escaped(label));
+        for (part, column) in report.parts.iter().zip(&columns) {
+            let value = part.rows.iter().find(|row| row.line.strategy == *label).map(|row| row.line.mean);
+            let (words, rank) = column[place].clone();
+            text += &cell(&Cell { text: words, value, rank });
+        }
+        text += "</tr>\n";
+    }
+    text += "</tbody></table></div>\n<p class=\"small\">Accuracy in %, mean ± deviation over seeds; best in bold, second underlined.</p>\n";
+    text + &copy(&latex::table(report))
+}
+
+fn copy(latex: &str) -> String {
+    format!(
+        "<div class=\"copy\"><button type=\"button\" class=\"plain\">Copy as LaTeX</button>\
+         <span role=\"status\"></span><textarea hidden readonly aria-label=\"the table in LaTeX\">{}</textarea></div>\n",
+        escaped(latex)
+    )
+}
+
+fn charts(part: &Part, labels: &[String]) -> String {
+    let mut text = String::from(
+        "<div class=\"charts\">\n<div class=\"legend\" role=\"group\" aria-label=\"strategies shown\">",
+    );
+    for label in &part.table.labels {
+        let place = labels.iter().position(|own| own == label).unwrap_or(0);
         let _ = write!(
             text,
-            "<h2>Repeat it</h2>\n<pre>{}</pre>\n<details><summary>Configuration</summary>\n<pre>{}</pre></details>\n\
-             <p><small>fedtvd {}</small></p>\n</html>\n",
-            escaped(self.command),
-            escaped(self.config),
-            env!("CARGO_PKG_VERSION")
+            "<button type=\"button\" aria-pressed=\"true\" data-s=\"{place}\">{}<span>{}</span><output></output></button>",
+            swatch(place),
+            escaped(label)
         );
-        text
     }
+    text += "</div>\n";
+    for figure in &part.figures {
+        text += &shown(figure, part, labels);
+    }
+    text + "</div>\n"
+}
 
-    fn table(&self) -> String {
-        let first = self.lines.first().map_or("", |line| &line.strategy);
-        let mut text = format!(
-            "<div class=\"scroll\"><table>\n<thead><tr><th>strategy</th><th>accuracy</th><th>vs {} (95 %)</th><th>wins</th>\
-             <th>rounds</th><th>wobble</th><th>counted</th></tr></thead>\n<tbody>\n",
-            escaped(first)
+fn shown(figure: &Figure, part: &Part, labels: &[String]) -> String {
+    let Figure { name, title, inline, tab, .. } = figure;
+    let switch = if *name == "weights" { switch(part, labels) } else { String::new() };
+    format!(
+        "<figure data-name=\"{name}\" data-tab=\"{tab}\">\n{switch}{inline}<figcaption>{} <span class=\"readout\" aria-live=\"polite\"></span></figcaption>\n</figure>\n",
+        escaped(title)
+    )
+}
+
+/// Which strategy's weights the bubbles show.
+fn switch(part: &Part, labels: &[String]) -> String {
+    let mut text = String::from("<div class=\"switch\" role=\"group\" aria-label=\"whose weights\">");
+    for (column, label) in part.table.labels.iter().enumerate() {
+        let place = labels.iter().position(|own| own == label).unwrap_or(column);
+        let pressed = column == 0;
+        let _ = write!(
+            text,
+            "<button type=\"button\" aria-pressed=\"{pressed}\" data-column=\"{column}\" data-s=\"{place}\">{}{}</button>",
+            swatch(place),
+            escaped(label)
         );
-        for (place, line) in self.lines.iter().enumerate() {
-            let cells = line.cells(self.seeds());
-            let colour = COLOURS[place % COLOURS.len()];
+    }
+    text + "</div>\n"
+}
+
+fn footer(report: &Report) -> String {
+    let mut text = format!("<footer>\n<h2>How it was computed</h2>\n<p>{}</p>\n", escaped(&report.method));
+    for note in &report.notes {
+        let _ = writeln!(text, "<p class=\"note\">{}</p>", escaped(note));
+    }
+    if let Some(timing) = &report.timing {
+        text += "<h2>Timing</h2>\n<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>";
+        for (place, name) in ["strategy", "setting", "seconds", "images/s", "peak MB"].into_iter().enumerate()
+        {
+            text += &head(name, "mean over seeds", place == 0);
+        }
+        text += "</tr></thead>\n<tbody>\n";
+        for (row, line) in timing.lines.iter().enumerate() {
+            let [strategy, setting, seconds, images, memory] = line.cells().map(|cell| escaped(&cell));
             let _ = writeln!(
                 text,
-                "<tr><td><span class=\"mark\" style=\"background:{colour}\"></span>{}</td>{}</tr>",
-                escaped(&line.strategy),
-                cells.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect::<String>()
+                "<tr><th scope=\"row\" data-v=\"{row}\">{strategy}</th><td>{setting}</td><td data-v=\"{seconds}\">{seconds}</td>\
+                 <td data-v=\"{images}\">{images}</td><td data-v=\"{memory}\">{memory}</td></tr>"
             );
         }
-        let _ = writeln!(
-            text,
-            "</tbody></table></div>\n<p><small>accuracy: mean of the last {LAST} rounds, in %, and its deviation over \
-             seeds · vs: paired difference in points with its 95 % interval (Student's t) · rounds: until {}'s final \
-             accuracy · wobble: deviation between the last {LAST} rounds · counted: effective number of clients</small></p>",
-            escaped(first)
-        );
-        text
+        let _ =
+            write!(text, "</tbody></table></div>\n<p class=\"small\">{}</p>\n", escaped(&timing.machines()));
     }
-
-    fn seeds(&self) -> usize {
-        self.curves.iter().filter(|curve| curve.strategy == 0).count()
-    }
-
-    fn series(&self) -> Vec<Series> {
-        let of = |(strategy, line): (usize, &Line)| {
-            let own: Vec<&Curve> = self.curves.iter().filter(|curve| curve.strategy == strategy).collect();
-            let mean = mean_curve(&own);
-            let spread = |round: usize| {
-                deviation(&own.iter().map(|curve| curve.accuracy[round]).collect::<Vec<_>>()).unwrap_or(0.0)
-            };
-            let deviation = (0..mean.len()).map(spread).collect();
-            Series { label: line.strategy.clone(), mean, deviation }
-        };
-        self.lines.iter().enumerate().map(of).collect()
-    }
+    let _ = write!(
+        text,
+        "<p class=\"small\">Made with fedtvd {}.</p>\n</footer>\n",
+        escaped(&report.versions.join(", "))
+    );
+    text
 }

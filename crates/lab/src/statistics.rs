@@ -17,7 +17,8 @@ pub fn deviation(values: &[f64]) -> Option<f64> {
 
 /// The interval that holds the mean with 95 % confidence by Student's t; `None` below two values.
 pub fn interval(values: &[f64]) -> Option<[f64; 2]> {
-    let half = student(0.975, (values.len() - 1) as f64) * deviation(values)? / (values.len() as f64).sqrt();
+    let deviation = deviation(values)?;
+    let half = student(0.975, (values.len() - 1) as f64) * deviation / (values.len() as f64).sqrt();
     let mean = mean(values);
     Some([mean - half, mean + half])
 }
@@ -28,7 +29,7 @@ pub fn paired(differences: &[f64]) -> f64 {
     match deviation(differences) {
         None => 1.0,
         Some(0.0) => f64::from(u8::from(mean == 0.0)),
-        Some(deviation) => 2.0 * (1.0 - student_below(mean.abs() / deviation * n.sqrt(), n - 1.0)),
+        Some(deviation) => student_beyond(mean.abs() / deviation * n.sqrt(), n - 1.0),
     }
 }
 
@@ -52,7 +53,12 @@ pub fn student(probability: f64, freedom: f64) -> f64 {
 
 /// The probability that Student's t lies below t, for t from 0 on.
 pub fn student_below(t: f64, freedom: f64) -> f64 {
-    1.0 - 0.5 * incomplete_beta(0.5 * freedom, 0.5, freedom / (freedom + t * t))
+    1.0 - 0.5 * student_beyond(t, freedom)
+}
+
+/// The probability that Student's t lies further from 0 than t, in either direction; small ones keep all their digits.
+fn student_beyond(t: f64, freedom: f64) -> f64 {
+    incomplete_beta(0.5 * freedom, 0.5, freedom / (freedom + t * t))
 }
 
 /// The regularised incomplete beta function I_x(a, b), by its continued fraction (Lentz).

@@ -1,6 +1,9 @@
-//! One line per strategy: what its curves come to, and how it differs from the first one.
+//! One line per strategy: what its runs come to, and how it differs from the baseline.
 
-use crate::comparison::Curve;
+use crate::bootstrap::bootstrap;
+use crate::holm::holm;
+use crate::record::Record;
+use crate::setting::{Setting, Strategy};
 use crate::statistics::{deviation, interval, mean, paired};
 use fedtvd_run::summary::last_accuracy;
 use serde::Serialize;
@@ -16,7 +19,7 @@ pub struct Line {
     pub mean: f64,
     /// Its deviation over seeds.
     pub std: Option<f64>,
-    /// Mean paired difference to the first strategy; `None` for the first one itself.
+    /// Mean paired difference to the baseline; `None` for the baseline itself.
     pub difference: Option<f64>,
     /// Low end of its 95 % interval.
     pub low: Option<f64>,
@@ -24,9 +27,9 @@ pub struct Line {
     pub high: Option<f64>,
     /// Two-sided p of a paired t-test; `None` below six seeds, where no paired test can say anything.
     pub p: Option<f64>,
-    /// Seeds in which it beats the first strategy.
+    /// Seeds in which it beats the baseline.
     pub wins: Option<usize>,
-    /// Round in which the mean curve first reaches the first strategy's final accuracy.
+    /// Round in which the mean curve first reaches the target, which is the baseline's final accuracy unless set.
     pub rounds_to_target: Option<usize>,
     /// Deviation between the last rounds, averaged over seeds.
     pub wobble: Option<f64>,
@@ -34,8 +37,60 @@ pub struct Line {
     pub effective_clients: f64,
 }
 
+/// A line and what a report adds to it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// What a comparison tells too.
+    #[serde(flatten)]
+    pub line: Line,
+    /// Its seeds.
+    pub seeds: Vec<u64>,
+    /// Seed by seed the mean accuracy of the last rounds.
+    pub accuracies: Vec<f64>,
+    /// Seeds that it shares with the baseline; `None` for the baseline itself.
+    pub pairs: Option<usize>,
+    /// Low end of the difference's 95 % bootstrap interval; `None` below six shared seeds.
+    pub bootstrap_low: Option<f64>,
+    /// High end of it.
+    pub bootstrap_high: Option<f64>,
+    /// p after Holm's correction for the number of strategies that are compared with the baseline.
+    pub p_holm: Option<f64>,
+    /// Deviation of the accuracy over clients, each on its own label distribution.
+    pub client_deviation: Option<f64>,
+    /// Mean accuracy of the worst tenth of the clients.
+    pub worst_decile: Option<f64>,
+    /// Bytes that the clients of a run sent, mean over seeds.
+    pub bytes_up: f64,
+    /// Bytes that they were sent.
+    pub bytes_down: f64,
+}
+
+/// Which deviation stands behind a mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deviation {
+    /// Over seeds, of the means over the last rounds.
+    #[default]
+    Seeds,
+    /// Over seeds in each of the last rounds, averaged over these.
+    Rounds,
+}
+
+/// What decides about the numbers of a summary.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// The strategy that others are compared with; the first one where there is none of this name.
+    pub baseline: String,
+    /// The accuracy to reach; the baseline's final one unless set.
+    pub target: Option<f64>,
+    /// Which deviation stands behind a mean.
+    pub deviation: Deviation,
+}
+
+/// Seeds below which no paired test is made.
+pub const LEAST_FOR_A_TEST: usize = 6;
+
 impl Line {
-    /// What a table shows behind the strategy's name: accuracy, difference, wins, rounds, wobble, counted.
+    /// What a comparison's table shows behind the strategy's name: accuracy, difference, wins, rounds, wobble, counted.
     pub fn cells(&self, seeds: usize) -> [String; 6] {
         let points = |share: f64| format!("{:.1}", 100.0 * share);
         let none = || "—".to_owned();
@@ -63,39 +118,91 @@ impl Line {
     }
 }
 
-/// Seeds below which no paired test is made.
-const LEAST_FOR_A_TEST: usize = 6;
+/// Rows of a setting's strategies, in their order.
+pub fn rows(setting: &Setting, question: &Question) -> Vec<Row> {
+    let Some(baseline) = setting.strategy(&question.baseline).or(setting.strategies.first()) else {
+        return Vec::new();
+    };
+    let target = question.target.unwrap_or_else(|| mean(&finals(&baseline.records)));
+    let row = |strategy: &Strategy| row(strategy, baseline, target, question.deviation);
+    let mut rows: Vec<Row> = setting.strategies.iter().map(row).collect();
+    let tested: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].line.p.is_some()).collect();
+    let adjusted = holm(&tested.iter().filter_map(|&place| rows[place].line.p).collect::<Vec<_>>());
+    tested.into_iter().zip(adjusted).for_each(|(place, p)| rows[place].p_holm = Some(p));
+    rows
+}
 
-/// Lines of all strategies, in their order.
-pub fn summary(labels: &[String], curves: &[Curve]) -> Vec<Line> {
-    let own = |strategy: usize| -> Vec<&Curve> { curves.iter().filter(|c| c.strategy == strategy).collect() };
-    let finals =
-        |curves: &[&Curve]| -> Vec<f64> { curves.iter().map(|c| last_accuracy(&c.accuracy)).collect() };
-    let first = finals(&own(0));
-    let target = mean(&first);
-    let line = |(strategy, label): (usize, &String)| {
-        let curves = own(strategy);
-        let accuracies = finals(&curves);
-        let differences: Vec<f64> = accuracies.iter().zip(&first).map(|(a, b)| a - b).collect();
-        let later = strategy > 0;
-        let ends = if later { interval(&differences) } else { None };
-        let wobbles: Vec<f64> = curves.iter().filter_map(|curve| deviation(last(&curve.accuracy))).collect();
-        let effective: Vec<f64> = curves.iter().flat_map(|curve| curve.effective.iter().copied()).collect();
-        Line {
-            strategy: label.clone(),
+fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -> Row {
+    let records = &strategy.records;
+    let accuracies = finals(records);
+    let differences = (strategy.label != baseline.label).then(|| differences(records, &baseline.records));
+    let ends = differences.as_deref().and_then(interval);
+    let tested = differences.as_deref().filter(|pairs| pairs.len() >= LEAST_FOR_A_TEST);
+    let drawn = tested.and_then(bootstrap);
+    let wobbles: Vec<f64> = records.iter().filter_map(|run| deviation(last(&run.accuracy))).collect();
+    let effective: Vec<f64> =
+        records.iter().flat_map(|run| run.effective.iter().copied().flatten()).collect();
+    let fairness: Option<Vec<_>> = records.iter().map(|run| run.clients).collect();
+    let fair = |part: fn(&fedtvd_run::line::Spread) -> f64| {
+        fairness.as_ref().map(|all| mean(&all.iter().map(part).collect::<Vec<_>>()))
+    };
+    let bytes = |part: fn(&Record) -> u64| {
+        mean(&records.iter().map(|record| part(record) as f64).collect::<Vec<_>>())
+    };
+    Row {
+        line: Line {
+            strategy: strategy.label.clone(),
             mean: mean(&accuracies),
-            std: deviation(&accuracies),
-            difference: later.then(|| mean(&differences)),
+            std: match kind {
+                Deviation::Seeds => deviation(&accuracies),
+                Deviation::Rounds => deviation_of_rounds(records),
+            },
+            difference: differences.as_deref().filter(|pairs| !pairs.is_empty()).map(mean),
             low: ends.map(|[low, _]| low),
             high: ends.map(|[_, high]| high),
-            p: (later && differences.len() >= LEAST_FOR_A_TEST).then(|| paired(&differences)),
-            wins: later.then(|| differences.iter().filter(|d| **d > 0.0).count()),
-            rounds_to_target: mean_curve(&curves).iter().position(|a| *a >= target).map(|place| place + 1),
+            p: tested.map(paired),
+            wins: differences.as_deref().map(|pairs| pairs.iter().filter(|d| **d > 0.0).count()),
+            rounds_to_target: mean_curve(records).iter().position(|a| *a >= target).map(|place| place + 1),
             wobble: (!wobbles.is_empty()).then(|| mean(&wobbles)),
             effective_clients: mean(&effective),
-        }
-    };
-    labels.iter().enumerate().map(line).collect()
+        },
+        seeds: records.iter().map(|record| record.summary.seed).collect(),
+        accuracies,
+        pairs: differences.as_ref().map(Vec::len),
+        bootstrap_low: drawn.map(|[low, _]| low),
+        bootstrap_high: drawn.map(|[_, high]| high),
+        p_holm: None,
+        client_deviation: fair(|spread| spread.deviation),
+        worst_decile: fair(|spread| spread.worst_decile),
+        bytes_up: bytes(|record| record.bytes_up),
+        bytes_down: bytes(|record| record.bytes_down),
+    }
+}
+
+fn finals(records: &[Record]) -> Vec<f64> {
+    records.iter().map(|record| last_accuracy(&record.accuracy)).collect()
+}
+
+/// Differences to the baseline over the seeds that both have.
+fn differences(own: &[Record], baseline: &[Record]) -> Vec<f64> {
+    let other = |seed: u64| baseline.iter().find(|record| record.summary.seed == seed);
+    own.iter()
+        .filter_map(|record| {
+            Some(last_accuracy(&record.accuracy) - last_accuracy(&other(record.summary.seed)?.accuracy))
+        })
+        .collect()
+}
+
+/// For every one of the last rounds the deviation over seeds, averaged; `None` below two seeds.
+fn deviation_of_rounds(records: &[Record]) -> Option<f64> {
+    let curves: Vec<&[f64]> = records.iter().map(|record| last(&record.accuracy)).collect();
+    deviation_over_rounds(&curves)
+}
+
+fn deviation_over_rounds(curves: &[&[f64]]) -> Option<f64> {
+    let rounds = curves.iter().map(|curve| curve.len()).min()?;
+    let of = |round: usize| deviation(&curves.iter().map(|curve| curve[round]).collect::<Vec<_>>());
+    (0..rounds).map(of).collect::<Option<Vec<f64>>>().map(|all| mean(&all))
 }
 
 /// The last rounds of a curve, or all where there are fewer.
@@ -103,50 +210,9 @@ fn last(accuracy: &[f64]) -> &[f64] {
     &accuracy[accuracy.len().saturating_sub(LAST)..]
 }
 
-/// Round by round the mean over seeds.
-pub fn mean_curve(curves: &[&Curve]) -> Vec<f64> {
-    let rounds = curves.iter().map(|curve| curve.accuracy.len()).min().unwrap_or(0);
-    (0..rounds).map(|round| mean(&curves.iter().map(|c| c.accuracy[round]).collect::<Vec<_>>())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use fedtvd_run::summary::Summary;
-
-    fn curve(strategy: usize, seed: u64, accuracy: &[f64]) -> Curve {
-        let effective = vec![8.0; accuracy.len()];
-        let summary = Summary {
-            strategy: String::new(),
-            seed,
-            rounds: accuracy.len() as u32,
-            accuracy: 0.0,
-            last10_accuracy: 0.0,
-            seconds: 0.0,
-            images_per_second: 0.0,
-            peak_memory_bytes: None,
-            split_hash: String::new(),
-            directory: String::new(),
-            model: String::new(),
-        };
-        Curve { strategy, seed, accuracy: accuracy.to_vec(), effective, summary }
-    }
-
-    #[test]
-    fn differences_are_paired_by_seed() {
-        let curves = [
-            curve(0, 1, &[0.5, 0.6]),
-            curve(0, 2, &[0.1, 0.2]),
-            curve(1, 1, &[0.6, 0.7]),
-            curve(1, 2, &[0.2, 0.3]),
-        ];
-        let lines = summary(&["a".into(), "b".into()], &curves);
-        assert_eq!((lines[0].difference, lines[0].wins), (None, None));
-        // Every round of every seed is 0.1 better, so the interval has no width.
-        let [low, high] = [lines[1].low.unwrap(), lines[1].high.unwrap()];
-        assert!((low - 0.1).abs() < 1e-12 && (high - 0.1).abs() < 1e-12, "{low} {high}");
-        assert_eq!((lines[1].wins, lines[1].p), (Some(2), None));
-        // a ends at 0.35 on average; b's mean curve is 0.4, 0.5.
-        assert_eq!((lines[0].rounds_to_target, lines[1].rounds_to_target), (Some(2), Some(1)));
-    }
+/// Round by round the mean accuracy over seeds.
+pub fn mean_curve(records: &[Record]) -> Vec<f64> {
+    let rounds = records.iter().map(|record| record.accuracy.len()).min().unwrap_or(0);
+    let of = |round| mean(&records.iter().map(|record| record.accuracy[round]).collect::<Vec<_>>());
+    (0..rounds).map(of).collect()
 }

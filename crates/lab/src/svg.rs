@@ -1,95 +1,173 @@
-//! Curves as SVG: accuracy over rounds, one line per strategy with a band of one deviation.
+//! What figures are drawn with: a frame with axes, and the two places where they are seen.
 
+use crate::palette::colour;
 use std::fmt::Write as _;
 
-/// Colours of the curves, in their order; they differ also for people who do not see red and green.
-pub const COLOURS: [&str; 8] =
-    ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#999999", "#000000"];
-
-/// One curve with its band.
-pub struct Series {
-    /// Its name.
-    pub label: String,
-    /// Mean of every round, from 0 to 1.
-    pub mean: Vec<f64>,
-    /// Deviation of every round; empty for none.
-    pub deviation: Vec<f64>,
+/// Where a figure is seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Medium {
+    /// In a file of its own: colours are fixed, the ground is white.
+    File,
+    /// Inside the page, whose colours it takes.
+    Page,
 }
 
-const WIDTH: f64 = 760.0;
-const HEIGHT: f64 = 420.0;
-const LEFT: f64 = 52.0;
-const BOTTOM: f64 = 40.0;
-const TOP: f64 = 12.0;
-const RIGHT: f64 = 12.0;
-
-/// A complete SVG element; it uses the colour of the text around it for axes and words.
-pub fn curves(series: &[Series]) -> String {
-    let rounds = series.iter().map(|s| s.mean.len()).max().unwrap_or(0).max(2);
-    let edges = |sign: f64| {
-        series.iter().flat_map(move |s| {
-            s.mean.iter().enumerate().map(move |(i, m)| m + sign * s.deviation.get(i).copied().unwrap_or(0.0))
-        })
-    };
-    let low = (edges(-1.0).fold(1.0, f64::min).max(0.0) * 20.0).floor() / 20.0;
-    let high = (edges(1.0).fold(0.0, f64::max).min(1.0) * 20.0).ceil() / 20.0;
-    let high = if high > low { high } else { low + 0.05 };
-    let x = |round: usize| LEFT + (WIDTH - LEFT - RIGHT) * round as f64 / (rounds - 1) as f64;
-    let y = |value: f64| TOP + (HEIGHT - TOP - BOTTOM) * (high - value.clamp(low, high)) / (high - low);
-    let mut text = format!(
-        "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"accuracy over rounds\" \
-         font-family=\"system-ui, sans-serif\" font-size=\"12\" fill=\"currentColor\">\n"
-    );
-    let step = if high - low > 0.4 { 0.1 } else { 0.05 };
-    let mut tick = low;
-    while tick <= high + 1e-9 {
-        let (height, end, words) = (y(tick), WIDTH - RIGHT, LEFT - 6.0);
-        let _ = writeln!(
-            text,
-            "<line x1=\"{LEFT}\" x2=\"{end}\" y1=\"{height:.1}\" y2=\"{height:.1}\" stroke=\"currentColor\" \
-             stroke-opacity=\"0.15\"/><text x=\"{words}\" y=\"{:.1}\" text-anchor=\"end\">{:.0} %</text>",
-            height + 4.0,
-            100.0 * tick
-        );
-        tick += step;
-    }
-    for part in 0..=5 {
-        let round = (rounds - 1) * part / 5;
-        let _ = writeln!(
-            text,
-            "<text x=\"{:.1}\" y=\"{}\" text-anchor=\"middle\">{}</text>",
-            x(round),
-            HEIGHT - BOTTOM + 18.0,
-            round + 1
-        );
-    }
-    let _ = writeln!(
-        text,
-        "<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">round</text>",
-        WIDTH / 2.0,
-        HEIGHT - 4.0
-    );
-    for (place, series) in series.iter().enumerate() {
-        let colour = COLOURS[place % COLOURS.len()];
-        if series.deviation.len() == series.mean.len() {
-            let edge = |i: usize, sign: f64| (x(i), y(series.mean[i] + sign * series.deviation[i]));
-            let upper = (0..series.mean.len()).map(|i| edge(i, 1.0));
-            let lower = (0..series.mean.len()).rev().map(|i| edge(i, -1.0));
-            let points = points(upper.chain(lower));
-            let _ = writeln!(text, "<polygon points=\"{points}\" fill=\"{colour}\" fill-opacity=\"0.13\"/>");
+impl Medium {
+    /// The colour of a strategy by its place in the tables.
+    pub fn colour(self, place: usize) -> String {
+        match self {
+            Self::File => colour(place).to_owned(),
+            Self::Page => format!("var(--s{})", place % crate::palette::LIGHT.len()),
         }
-        let points = points(series.mean.iter().enumerate().map(|(i, &m)| (x(i), y(m))));
-        let label = escaped(&series.label);
-        let _ = writeln!(
-            text,
-            "<polyline points=\"{points}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"><title>{label}</title></polyline>"
-        );
     }
-    text + "</svg>\n"
+
+    /// The beginning of the element.
+    pub fn open(self, [width, height]: [f64; 2], label: &str, more: &str) -> String {
+        let label = escaped(label);
+        let font = "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\"";
+        match self {
+            Self::File => format!(
+                "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+                 viewBox=\"0 0 {width} {height}\" {font} fill=\"#222\">\n<title>{label}</title>\n\
+                 <rect width=\"{width}\" height=\"{height}\" fill=\"#fff\"/>\n"
+            ),
+            Self::Page => format!(
+                "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\" font-size=\"12\" \
+                 fill=\"currentColor\"{more}>\n"
+            ),
+        }
+    }
+
+    /// The colour of axes and of what only guides the eye.
+    pub fn pale(self) -> &'static str {
+        match self {
+            Self::File => "#d9d9d9",
+            Self::Page => "var(--line)",
+        }
+    }
 }
 
-fn points(places: impl Iterator<Item = (f64, f64)>) -> String {
-    places.map(|(x, y)| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
+/// How an axis counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Fractions, shown in per cent.
+    PerCent,
+    /// Numbers as they are.
+    Plain,
+}
+
+impl Unit {
+    /// A tick's words; `step` says how many digits it needs.
+    pub fn word(self, value: f64, step: f64) -> String {
+        let (value, step, end) = match self {
+            Self::PerCent => (100.0 * value, 100.0 * step, " %"),
+            Self::Plain => (value, step, ""),
+        };
+        let digits = (-(step.log10() + 1e-9).floor()).max(0.0) as usize;
+        format!("{value:.digits$}{end}")
+    }
+}
+
+/// A rectangle that numbers are drawn in.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// Left, top, right and bottom edge.
+    pub edges: [f64; 4],
+    /// The numbers at the left and right edge.
+    pub x: [f64; 2],
+    /// The numbers at the bottom and top edge.
+    pub y: [f64; 2],
+}
+
+impl Frame {
+    /// Where a number stands horizontally.
+    pub fn across(&self, value: f64) -> f64 {
+        let [left, _, right, _] = self.edges;
+        left + (right - left) * (value - self.x[0]) / (self.x[1] - self.x[0])
+    }
+
+    /// Where a number stands vertically.
+    pub fn down(&self, value: f64) -> f64 {
+        let [_, top, _, bottom] = self.edges;
+        bottom - (bottom - top) * (value.clamp(self.y[0], self.y[1]) - self.y[0]) / (self.y[1] - self.y[0])
+    }
+
+    /// Lines and words of the vertical axis.
+    pub fn vertical(&self, unit: Unit, medium: Medium) -> String {
+        let [left, _, right, _] = self.edges;
+        let (ticks, step) = ticks(self.y, 8);
+        let mut text = String::new();
+        for tick in ticks {
+            let height = self.down(tick);
+            let _ = writeln!(
+                text,
+                "<line x1=\"{left:.1}\" x2=\"{right:.1}\" y1=\"{height:.1}\" y2=\"{height:.1}\" stroke=\"{}\"/>\
+                 <text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"end\">{}</text>",
+                medium.pale(),
+                left - 7.0,
+                height + 4.0,
+                unit.word(tick, step)
+            );
+        }
+        text
+    }
+
+    /// Marks and words of the horizontal axis, and what it counts.
+    pub fn horizontal(&self, unit: Unit, name: &str, medium: Medium) -> String {
+        let [left, _, right, bottom] = self.edges;
+        let (ticks, step) = ticks(self.x, 8);
+        let mut text = String::new();
+        for tick in ticks {
+            let place = self.across(tick);
+            let _ = writeln!(
+                text,
+                "<line x1=\"{place:.1}\" x2=\"{place:.1}\" y1=\"{bottom:.1}\" y2=\"{:.1}\" stroke=\"{}\"/>\
+                 <text x=\"{place:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+                bottom + 5.0,
+                medium.pale(),
+                bottom + 18.0,
+                unit.word(tick, step)
+            );
+        }
+        let _ = writeln!(
+            text,
+            "<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+            0.5 * (left + right),
+            bottom + 34.0,
+            escaped(name)
+        );
+        text
+    }
+}
+
+/// Round numbers between two, about as many as asked for, and their distance.
+pub fn ticks([low, high]: [f64; 2], about: usize) -> (Vec<f64>, f64) {
+    let rough = (high - low) / about as f64;
+    let power = 10f64.powf(rough.log10().floor());
+    let step = [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * power)
+        .find(|step| *step >= rough * 0.999)
+        .unwrap_or(rough);
+    let (first, last) = ((low / step - 1e-9).ceil() as i64, (high / step + 1e-9).floor() as i64);
+    ((first..=last).map(|tick| tick as f64 * step).collect(), step)
+}
+
+/// Bounds around some numbers that end on ticks; 0 to 1 of nothing.
+pub fn bounds(values: impl Iterator<Item = f64>) -> [f64; 2] {
+    let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
+    if low > high {
+        return [0.0, 1.0];
+    }
+    let wide = if high > low { high - low } else { 0.1 * high.abs().max(1e-3) };
+    let (_, step) = ticks([low, low + wide], 8);
+    let (first, last) = ((low / step).floor() * step, (high / step).ceil() * step);
+    [first, if last > first { last } else { first + step }]
+}
+
+/// The points of a line.
+pub fn points(places: impl Iterator<Item = [f64; 2]>) -> String {
+    places.map(|[x, y]| format!("{x:.1},{y:.1}")).collect::<Vec<_>>().join(" ")
 }
 
 /// Text that may stand in HTML and SVG.
@@ -102,19 +180,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_series_is_drawn_inside_the_frame() {
-        let series = Series { label: "a<b".into(), mean: vec![0.2, 0.5, 0.9], deviation: vec![0.05; 3] };
-        let text = curves(&[series]);
-        assert_eq!((text.matches("<polyline").count(), text.matches("<polygon").count()), (1, 1));
-        assert!(text.contains("<title>a&lt;b</title>"));
-        let places = text.split('"').filter(|part| part.contains(','));
-        for pair in places.flat_map(|part| part.split(' ')).filter_map(|pair| pair.split_once(',')) {
-            if let (Ok(x), Ok(y)) = (pair.0.parse::<f64>(), pair.1.parse::<f64>()) {
-                assert!(
-                    (LEFT..=WIDTH - RIGHT).contains(&x) && (TOP..=HEIGHT - BOTTOM).contains(&y),
-                    "{pair:?}"
-                );
-            }
-        }
+    fn ticks_are_round_numbers_inside_the_bounds() {
+        let (ticks, step) = ticks([0.0, 1.0], 5);
+        assert_eq!((ticks.len(), step), (6, 0.2));
+        let [low, high] = bounds([0.523, 0.871].into_iter());
+        assert!((low - 0.5).abs() < 1e-9 && (high - 0.9).abs() < 1e-9, "{low} {high}");
+        assert_eq!(bounds(std::iter::empty()), [0.0, 1.0]);
+        let [low, high] = bounds([0.5].into_iter());
+        assert!(low <= 0.5 && high > low, "a flat line has room around it: {low} {high}");
+    }
+
+    #[test]
+    fn words_have_the_digits_that_steps_need() {
+        assert_eq!(Unit::PerCent.word(0.55, 0.05), "55 %");
+        assert_eq!(Unit::PerCent.word(0.555, 0.005), "55.5 %");
+        assert_eq!((Unit::Plain.word(20.0, 5.0), Unit::Plain.word(0.25, 0.05)), ("20".into(), "0.25".into()));
     }
 }

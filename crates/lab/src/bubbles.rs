@@ -1,0 +1,159 @@
+//! Clients as bubbles over size and TVD, the area being how much they count: the paper's Figure 5.
+
+use crate::setting::Setting;
+use crate::svg::{Frame, Medium, Unit, bounds, escaped};
+use fedtvd_core::profile::ClientId;
+use std::fmt::Write as _;
+
+/// The clients of one seed under several strategies.
+#[derive(Clone, Debug)]
+pub struct Bubbles {
+    /// Which seed.
+    pub seed: u64,
+    /// Places and labels of the strategies.
+    pub strategies: Vec<(usize, String)>,
+    /// Every client that counted under any of them.
+    pub clients: Vec<Bubble>,
+}
+
+/// One client.
+#[derive(Clone, Debug)]
+pub struct Bubble {
+    /// Who.
+    pub client: ClientId,
+    /// Its samples.
+    pub size: u64,
+    /// Distance of its labels to the reference.
+    pub tvd: f64,
+    /// Strategy by strategy the mean weight in the rounds in which it counted; 0 where it never did.
+    pub weights: Vec<f64>,
+}
+
+impl Bubbles {
+    /// The bubbles of a setting: of the first seed that all of its strategies have, or of the first strategy's first.
+    pub fn of(setting: &Setting, labels: &[String]) -> Option<Self> {
+        let has =
+            |seed: u64| setting.strategies.iter().all(|s| s.records.iter().any(|r| r.summary.seed == seed));
+        let seeds = setting.seeds();
+        let first = || Some(setting.strategies.first()?.records.first()?.summary.seed);
+        let seed = seeds.into_iter().find(|seed| has(*seed)).or_else(first)?;
+        let mut shown = Self { seed, strategies: Vec::new(), clients: Vec::new() };
+        let mut clients = std::collections::BTreeMap::new();
+        let with_seed = setting.strategies.iter().filter_map(|strategy| {
+            Some((strategy, strategy.records.iter().find(|record| record.summary.seed == seed)?))
+        });
+        for (column, (strategy, record)) in with_seed.enumerate() {
+            let place = labels.iter().position(|label| *label == strategy.label).unwrap_or(column);
+            shown.strategies.push((place, strategy.label.clone()));
+            for (&client, counted) in &record.counted {
+                let (size, tvd) = (counted.size, counted.tvd);
+                let entry =
+                    clients.entry(client).or_insert(Bubble { client, size, tvd, weights: Vec::new() });
+                entry.weights.resize(column, 0.0);
+                entry.weights.push(counted.weight);
+            }
+        }
+        let columns = shown.strategies.len();
+        clients.values_mut().for_each(|bubble| bubble.weights.resize(columns, 0.0));
+        shown.clients = clients.into_values().collect();
+        (!shown.clients.is_empty()).then_some(shown)
+    }
+
+    fn heaviest(&self) -> f64 {
+        self.clients.iter().flat_map(|client| &client.weights).copied().fold(f64::MIN_POSITIVE, f64::max)
+    }
+
+    fn frame(&self, edges: [f64; 4]) -> Frame {
+        let largest = self.clients.iter().map(|client| client.size as f64);
+        let [_, right] = bounds(largest.chain([0.0]));
+        let [low, high] = bounds(self.clients.iter().map(|client| client.tvd));
+        // Room for half a bubble beyond the axes.
+        let room = 0.05 * (high - low);
+        Frame { edges, x: [-0.04 * right, 1.04 * right], y: [low - room, high + room] }
+    }
+
+    /// One panel that the page's script redraws for each strategy.
+    pub fn interactive(&self, title: &str) -> String {
+        const SIZE: [f64; 2] = [760.0, 420.0];
+        let frame = self.frame([58.0, 14.0, SIZE[0] - 14.0, SIZE[1] - 44.0]);
+        let largest = 26.0;
+        let places: Vec<String> = self.strategies.iter().map(|(place, _)| place.to_string()).collect();
+        let more = format!(
+            " class=\"bubbles\" data-radius=\"{:.4}\" data-places=\"{}\"",
+            largest / self.heaviest().sqrt(),
+            places.join(" ")
+        );
+        let mut text = Medium::Page.open(SIZE, title, &more);
+        text += &axes(&frame, Medium::Page);
+        let place = self.strategies.first().map_or(0, |(place, _)| *place);
+        let _ = writeln!(
+            text,
+            "<g fill=\"{0}\" stroke=\"{0}\" fill-opacity=\"0.35\">",
+            Medium::Page.colour(place)
+        );
+        for bubble in self.largest_first() {
+            let weights: Vec<String> = bubble.weights.iter().map(|weight| format!("{weight:.4}")).collect();
+            let _ = writeln!(
+                text,
+                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{:.2}\" data-w=\"{}\" data-c=\"{} {} {:.3}\"/>",
+                frame.across(bubble.size as f64),
+                frame.down(bubble.tvd),
+                largest * (bubble.weights[0] / self.heaviest()).sqrt(),
+                weights.join(" "),
+                bubble.client,
+                bubble.size,
+                bubble.tvd
+            );
+        }
+        text + "</g>\n</svg>\n"
+    }
+
+    /// A panel per strategy, for a paper.
+    pub fn panels(&self, title: &str) -> String {
+        const PANEL: [f64; 2] = [380.0, 300.0];
+        let columns = self.strategies.len().clamp(1, 2);
+        let lines = self.strategies.len().div_ceil(columns);
+        let size = [PANEL[0] * columns as f64, PANEL[1] * lines as f64];
+        let mut text = Medium::File.open(size, title, "");
+        for (place, (colour, label)) in self.strategies.iter().enumerate() {
+            let (x, y) = (PANEL[0] * (place % columns) as f64, PANEL[1] * (place / columns) as f64);
+            let frame = self.frame([x + 52.0, y + 30.0, x + PANEL[0] - 12.0, y + PANEL[1] - 46.0]);
+            let _ = writeln!(
+                text,
+                "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"13\" font-weight=\"bold\">{}</text>",
+                x + 52.0,
+                y + 18.0,
+                escaped(label)
+            );
+            text += &axes(&frame, Medium::File);
+            let fill = Medium::File.colour(*colour);
+            let _ = writeln!(text, "<g fill=\"{fill}\" stroke=\"{fill}\" fill-opacity=\"0.35\">");
+            for bubble in self.largest_first() {
+                let _ = writeln!(
+                    text,
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{:.2}\"/>",
+                    frame.across(bubble.size as f64),
+                    frame.down(bubble.tvd),
+                    17.0 * (bubble.weights[place] / self.heaviest()).sqrt()
+                );
+            }
+            text += "</g>\n";
+        }
+        text + "</svg>\n"
+    }
+
+    /// In an order in which no bubble hides another.
+    fn largest_first(&self) -> Vec<&Bubble> {
+        let heaviest = |bubble: &Bubble| bubble.weights.iter().copied().fold(0.0, f64::max);
+        let mut bubbles: Vec<&Bubble> = self.clients.iter().collect();
+        bubbles.sort_by(|a, b| heaviest(b).total_cmp(&heaviest(a)));
+        bubbles
+    }
+}
+
+fn axes(frame: &Frame, medium: Medium) -> String {
+    let [left, top, ..] = frame.edges;
+    let name =
+        format!("<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"start\">TVD</text>\n", left + 4.0, top + 10.0);
+    frame.vertical(Unit::Plain, medium) + &frame.horizontal(Unit::Plain, "samples", medium) + &name
+}

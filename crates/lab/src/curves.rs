@@ -1,0 +1,204 @@
+//! Curves over rounds, one per strategy: the mean over seeds with a band of one deviation.
+
+use crate::palette::dashes;
+use crate::svg::{Frame, Medium, Unit, bounds, escaped, points};
+use std::fmt::Write as _;
+
+/// One curve with its band.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// The strategy's place, which decides its colour.
+    pub place: usize,
+    /// Its label.
+    pub label: String,
+    /// Mean over seeds of every round; a round in which none tells leaves a gap.
+    pub mean: Vec<Option<f64>>,
+    /// Deviation over seeds of every round.
+    pub deviation: Vec<Option<f64>>,
+}
+
+impl Series {
+    /// The curves of several seeds as one series.
+    pub fn over_seeds(place: usize, label: &str, curves: &[Vec<Option<f64>>]) -> Self {
+        let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
+        let values = |round: usize| -> Vec<f64> { curves.iter().filter_map(|curve| curve[round]).collect() };
+        let mean = |round| {
+            let values = values(round);
+            (!values.is_empty()).then(|| crate::statistics::mean(&values))
+        };
+        Self {
+            place,
+            label: label.to_owned(),
+            mean: (0..rounds).map(mean).collect(),
+            deviation: (0..rounds).map(|round| crate::statistics::deviation(&values(round))).collect(),
+        }
+    }
+
+    /// The band's edge above (1) or below (-1) the curve.
+    fn edge(&self, round: usize, sign: f64) -> Option<f64> {
+        Some(self.mean[round]? + sign * self.deviation[round]?)
+    }
+}
+
+const WIDTH: f64 = 760.0;
+const HEIGHT: f64 = 400.0;
+const MARGIN: [f64; 4] = [58.0, 12.0, 14.0, 42.0];
+const LEGEND_LINE: f64 = 20.0;
+
+/// The figure of some series.
+pub fn curves(title: &str, unit: Unit, series: &[Series], medium: Medium) -> String {
+    let rounds = series.iter().map(|series| series.mean.len()).max().unwrap_or(0).max(2);
+    let limit = |value: f64| if unit == Unit::PerCent { value.clamp(0.0, 1.0) } else { value.max(0.0) };
+    let edges = series.iter().flat_map(|series| {
+        (0..series.mean.len()).flat_map(move |round| {
+            [series.mean[round], series.edge(round, 1.0), series.edge(round, -1.0)].into_iter().flatten()
+        })
+    });
+    let y = bounds(edges.map(limit));
+    let [left, top, right, bottom] = MARGIN;
+    let frame = Frame { edges: [left, top, WIDTH - right, HEIGHT - bottom], x: [1.0, rounds as f64], y };
+    let (legend, lines) = match medium {
+        Medium::File => legend(series),
+        Medium::Page => (String::new(), 0),
+    };
+    let height = HEIGHT + LEGEND_LINE * lines as f64 + if lines > 0 { 8.0 } else { 0.0 };
+    let [low, high] = y;
+    let data = format!(
+        " class=\"curves\" tabindex=\"0\" data-rounds=\"{rounds}\" data-frame=\"{} {} {} {}\" data-y=\"{low} {high}\" \
+         data-unit=\"{}\"",
+        frame.edges[0],
+        frame.edges[1],
+        frame.edges[2],
+        frame.edges[3],
+        if unit == Unit::PerCent { "%" } else { "" }
+    );
+    let mut text = medium.open([WIDTH, height], title, &data);
+    text += &frame.vertical(unit, medium);
+    text += &frame.horizontal(Unit::Plain, "round", medium);
+    // Many bands on top of each other must still let the curves be seen.
+    let opacity = if series.len() <= 4 { 0.13 } else { 0.5 / series.len() as f64 };
+    series.iter().for_each(|series| text += &band(series, &frame, opacity, medium));
+    series.iter().for_each(|series| text += &line(series, &frame, unit, medium));
+    text + &legend + "</svg>\n"
+}
+
+fn band(series: &Series, frame: &Frame, opacity: f64, medium: Medium) -> String {
+    let place = |sign: f64| {
+        move |round: usize| Some([frame.across(round as f64 + 1.0), frame.down(series.edge(round, sign)?)])
+    };
+    let upper = (0..series.mean.len()).filter_map(place(1.0));
+    let lower = (0..series.mean.len()).rev().filter_map(place(-1.0));
+    let points = points(upper.chain(lower));
+    if points.is_empty() {
+        return String::new();
+    }
+    let (own, colour) = (own(series, medium), medium.colour(series.place));
+    format!("<polygon{own} points=\"{points}\" fill=\"{colour}\" fill-opacity=\"{opacity:.3}\"/>\n")
+}
+
+fn line(series: &Series, frame: &Frame, unit: Unit, medium: Medium) -> String {
+    let place =
+        |(round, mean): (usize, &Option<f64>)| Some([frame.across(round as f64 + 1.0), frame.down((*mean)?)]);
+    let points = points(series.mean.iter().enumerate().filter_map(place));
+    let dashes = match dashes(series.place) {
+        "" => String::new(),
+        dashes => format!(" stroke-dasharray=\"{dashes}\""),
+    };
+    let values = match medium {
+        Medium::File => String::new(),
+        Medium::Page => format!(
+            " data-v=\"{}\" data-d=\"{}\"",
+            numbers(&series.mean, unit),
+            numbers(&series.deviation, unit)
+        ),
+    };
+    format!(
+        "<polyline{}{values} points=\"{points}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-linejoin=\"round\"{dashes}>\
+         <title>{}</title></polyline>\n",
+        own(series, medium),
+        medium.colour(series.place),
+        escaped(&series.label)
+    )
+}
+
+/// How the page's script finds what belongs to a strategy.
+fn own(series: &Series, medium: Medium) -> String {
+    match medium {
+        Medium::File => String::new(),
+        Medium::Page => format!(" data-s=\"{}\"", series.place),
+    }
+}
+
+fn numbers(values: &[Option<f64>], unit: Unit) -> String {
+    let word = |value: &Option<f64>| match (value, unit) {
+        (Some(value), Unit::PerCent) => format!("{:.2}", 100.0 * value),
+        (Some(value), Unit::Plain) => format!("{value:.4}"),
+        (None, _) => "-".to_owned(),
+    };
+    values.iter().map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// Labels below the figure, and how many lines they take.
+fn legend(series: &[Series]) -> (String, usize) {
+    let (mut text, mut x, mut line) = (String::new(), MARGIN[0], 0);
+    for series in series {
+        let wide = 34.0 + 7.0 * series.label.chars().count() as f64 + 18.0;
+        if x > MARGIN[0] && x + wide > WIDTH {
+            (x, line) = (MARGIN[0], line + 1);
+        }
+        let y = HEIGHT + 10.0 + LEGEND_LINE * line as f64;
+        let _ = writeln!(
+            text,
+            "<line x1=\"{x:.1}\" x2=\"{:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"{}\" stroke-width=\"2\" \
+             stroke-dasharray=\"{}\"/><text x=\"{:.1}\" y=\"{:.1}\">{}</text>",
+            x + 26.0,
+            crate::palette::colour(series.place),
+            if dashes(series.place).is_empty() { "none" } else { dashes(series.place) },
+            x + 32.0,
+            y + 4.0,
+            escaped(&series.label)
+        );
+        x += wide;
+    }
+    (text, line + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_series_is_drawn_inside_the_frame() {
+        let curves_of_seeds = [vec![Some(0.2), Some(0.5), Some(0.9)], vec![Some(0.3), Some(0.6), Some(1.0)]];
+        let series = Series::over_seeds(0, "a<b", &curves_of_seeds);
+        for medium in [Medium::File, Medium::Page] {
+            let text = curves("accuracy", Unit::PerCent, std::slice::from_ref(&series), medium);
+            assert_eq!((text.matches("<polyline").count(), text.matches("<polygon").count()), (1, 1));
+            assert!(text.contains("<title>a&lt;b</title>"));
+            let places = text.split("points=\"").skip(1).filter_map(|rest| rest.split('"').next());
+            for (x, y) in places.flat_map(|part| part.split(' ')).filter_map(|pair| pair.split_once(',')) {
+                let (x, y): (f64, f64) = (x.parse().unwrap(), y.parse().unwrap());
+                assert!((58.0..=746.0).contains(&x) && (12.0..=358.0).contains(&y), "{x} {y}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_series_is_the_mean_and_deviation_of_its_seeds() {
+        let series = Series::over_seeds(0, "a", &[vec![Some(1.0), None], vec![Some(3.0), None]]);
+        assert_eq!((series.mean, series.deviation), (vec![Some(2.0), None], vec![Some(2f64.sqrt()), None]));
+    }
+
+    #[test]
+    fn a_file_stands_alone_and_a_page_takes_its_colours() {
+        let series = [Series::over_seeds(9, "a", &[vec![Some(0.1), Some(0.2)]])];
+        let file = curves("t", Unit::PerCent, &series, Medium::File);
+        assert!(
+            file.contains("xmlns") && file.contains("#d55e00") && file.contains("stroke-dasharray=\"7 4\"")
+        );
+        let page = curves("t", Unit::PerCent, &series, Medium::Page);
+        assert!(
+            !page.contains("xmlns") && page.contains("var(--s1)") && page.contains("data-v=\"10.00 20.00\"")
+        );
+    }
+}

@@ -1,0 +1,43 @@
+//! A setting in one line, as people say it.
+
+use crate::setting::{Setting, shown};
+use fedtvd_core::round::cohort_size;
+use fedtvd_run::value::Value;
+
+/// Data, clients, split, model, seeds and rounds.
+pub fn heading(setting: &Setting) -> String {
+    let text = |path: &str| setting.value(path).map(shown).unwrap_or_default();
+    let number = |path: &str| match setting.value(path) {
+        Some(Value::Number(number)) => Some(*number),
+        Some(Value::Whole(whole)) => Some(*whole as f64),
+        _ => None,
+    };
+    let kind = text("split.kind");
+    let clients = match (number("split.clients"), number("cohort.fraction")) {
+        // Others have the clients that their data or file has.
+        (Some(clients), Some(fraction)) if kind != "natural" && kind != "file" => {
+            let cohort = cohort_size(fraction, clients as usize);
+            format!("{clients} clients, {cohort} per round")
+        }
+        (_, Some(fraction)) => format!("{} % of the clients per round", 100.0 * fraction),
+        _ => String::new(),
+    };
+    let split = setting.value("split.alpha").map_or(kind.clone(), |alpha| format!("{kind} {}", shown(alpha)));
+    let model = match setting.value("model.layers") {
+        Some(Value::List(lines)) if !lines.is_empty() => "a model of its own".to_owned(),
+        _ => text("model.name"),
+    };
+    let count = setting.seeds().len();
+    let seeds = if count == 1 { "1 seed".to_owned() } else { format!("{count} seeds") };
+    format!("{} · {clients} · {split} · {model} · {seeds} × {} rounds", text("data.set"), text("rounds"))
+}
+
+/// What the clients are like, from all that ever counted.
+pub fn population(setting: &Setting) -> Option<String> {
+    let records = setting.strategies.first()?.records.iter();
+    let clients: Vec<_> = records.flat_map(|record| record.counted.values()).collect();
+    let (least, most) = (clients.iter().map(|c| c.size).min()?, clients.iter().map(|c| c.size).max()?);
+    let distance = crate::statistics::mean(&clients.iter().map(|client| client.tvd).collect::<Vec<_>>());
+    let same = if setting.notes.is_empty() { "same split, same start, same cohorts for all · " } else { "" };
+    Some(format!("{same}mean TVD {distance:.2} · sizes {least}–{most}"))
+}

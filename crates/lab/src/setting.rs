@@ -1,0 +1,201 @@
+//! A setting: all runs whose configurations agree in everything but the strategy and the seed.
+
+use crate::record::Record;
+use fedtvd_core::notation;
+use fedtvd_core::strategy::ALL;
+use fedtvd_run::config::Config;
+use fedtvd_run::keys::{self, Kind};
+use fedtvd_run::value::Value;
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+/// Runs that can be compared.
+#[derive(Debug)]
+pub struct Setting {
+    /// The keys in which it differs from the report's other settings, with its values; empty for an only one.
+    pub title: String,
+    /// Every key that is the same in all of its runs, with its value as TOML.
+    pub values: Values,
+    /// The strategies, in the order of the registry.
+    pub strategies: Vec<Strategy>,
+    /// What a reader should know about these runs.
+    pub notes: Vec<String>,
+}
+
+/// One strategy with all seeds.
+#[derive(Debug)]
+pub struct Strategy {
+    /// Its label.
+    pub label: String,
+    /// Its runs, by seed.
+    pub records: Vec<Record>,
+}
+
+/// Keys in the order of the table of keys, with their values.
+pub type Values = Vec<(&'static str, Value)>;
+
+impl Setting {
+    /// All seeds that any strategy has.
+    pub fn seeds(&self) -> Vec<u64> {
+        let records = self.strategies.iter().flat_map(|strategy| &strategy.records);
+        let mut seeds: Vec<u64> = records.map(|record| record.summary.seed).collect();
+        seeds.sort_unstable();
+        seeds.dedup();
+        seeds
+    }
+
+    /// What stands behind a key.
+    pub fn value(&self, path: &str) -> Option<&Value> {
+        self.values.iter().find(|(own, _)| *own == path).map(|(_, value)| value)
+    }
+
+    /// The strategy with this label.
+    pub fn strategy(&self, label: &str) -> Option<&Strategy> {
+        self.strategies.iter().find(|strategy| strategy.label == label)
+    }
+}
+
+/// Sorts runs into settings; neither the order of the runs nor their places matter.
+pub(crate) fn settings(records: Vec<Record>) -> Vec<Setting> {
+    let mut groups: Vec<(Values, Vec<Record>)> = Vec::new();
+    for record in records {
+        let values = values(&record.config);
+        match groups.iter_mut().find(|(own, _)| *own == values) {
+            Some((_, group)) => group.push(record),
+            None => groups.push((values, vec![record])),
+        }
+    }
+    groups.sort_by(|(one, _), (other, _)| order(one, other));
+    let all: Vec<Values> = groups.iter().map(|(values, _)| values.clone()).collect();
+    let setting = |(values, records): (Values, Vec<Record>)| {
+        let (strategies, notes) = strategies(records);
+        Setting { title: title(&values, &all), values, strategies, notes }
+    };
+    groups.into_iter().map(setting).collect()
+}
+
+/// What decides about a run apart from strategy and seed.
+fn values(config: &Config) -> Values {
+    let set = config.paths();
+    let shared = |path: &str, kind: &Kind| match kind {
+        // A seed of its own that was set is part of the setting; one that follows is not.
+        Kind::Seed => set.iter().any(|own| own == path),
+        _ => !matches!(path, "name" | "seed" | "evaluation.details") && !path.starts_with("strategy."),
+    };
+    let keys = keys::ALL.iter().filter(|key| shared(key.path, &key.kind) && !idle(config, key.path));
+    keys.map(|key| (key.path, config.get(key.path))).collect()
+}
+
+/// Whether a key has no influence, since it belongs to another kind of split.
+fn idle(config: &Config, path: &str) -> bool {
+    let Value::Text(kind) = config.get("split.kind") else { return false };
+    let users: &[&str] = match path {
+        "split.alpha" => &["dirichlet", "hsu", "correlated"],
+        "split.self_balancing" => &["dirichlet"],
+        "split.shards" => &["shards"],
+        "split.labels" => &["labels"],
+        "split.beta" => &["quantity"],
+        "split.correlation" | "split.spread" | "split.alpha_even" => &["correlated"],
+        "split.file" => &["file"],
+        _ => return false,
+    };
+    !users.contains(&kind.as_str())
+}
+
+/// By the first key in which two settings differ: numbers by size, all else by its text.
+fn order(one: &Values, other: &Values) -> Ordering {
+    let by_path = |values: &Values| -> BTreeMap<&'static str, Value> { values.iter().cloned().collect() };
+    let (one, other) = (by_path(one), by_path(other));
+    let mut orders = keys::ALL.iter().map(|key| match (one.get(key.path), other.get(key.path)) {
+        (Some(a), Some(b)) => order_of_values(a, b),
+        (a, b) => b.is_some().cmp(&a.is_some()),
+    });
+    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+}
+
+fn order_of_values(one: &Value, other: &Value) -> Ordering {
+    let number = |value: &Value| match value {
+        Value::Number(number) => Some(*number),
+        Value::Whole(whole) => Some(*whole as f64),
+        _ => None,
+    };
+    match (number(one), number(other)) {
+        (Some(a), Some(b)) => a.total_cmp(&b),
+        _ => one.to_string().cmp(&other.to_string()),
+    }
+}
+
+/// Keys in which settings differ, with the values that this one has.
+fn title(own: &Values, all: &[Values]) -> String {
+    let find = |values: &Values, path: &str| values.iter().find(|(p, _)| *p == path).map(|(_, v)| v.clone());
+    let differs = |path: &&'static str| all.iter().any(|values| find(values, path) != find(own, path));
+    let paths = keys::ALL.iter().map(|key| key.path).filter(differs);
+    let words = paths.filter_map(|path| Some(format!("{path} = {}", shown(&find(own, path)?))));
+    words.collect::<Vec<_>>().join(", ")
+}
+
+/// A value without quotation marks.
+pub(crate) fn shown(value: &Value) -> String {
+    match value {
+        Value::Text(text) => text.clone(),
+        Value::Number(number) => number.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// A setting's runs by strategy and seed, each pair once, and what is odd about them.
+fn strategies(mut records: Vec<Record>) -> (Vec<Strategy>, Vec<String>) {
+    // A run with details tells more than the same run without; beyond that the order only has to be the same anywhere.
+    records.sort_by_cached_key(|run| {
+        let seed = run.summary.seed;
+        (
+            place(&run.label()),
+            seed,
+            run.classes.is_none(),
+            run.model_hash.clone(),
+            run.manifest.version.clone(),
+        )
+    });
+    let mut notes = Vec::new();
+    let mut strategies: Vec<Strategy> = Vec::new();
+    for record in records {
+        let (label, seed) = (record.label(), record.summary.seed);
+        match strategies.last_mut().filter(|strategy| strategy.label == label) {
+            None => strategies.push(Strategy { label, records: vec![record] }),
+            Some(strategy) => match strategy.records.last().filter(|last| last.summary.seed == seed) {
+                None => strategy.records.push(record),
+                Some(last) if last.accuracy == record.accuracy => {}
+                Some(_) => notes.push(format!(
+                    "{label} with seed {seed} was run twice and came to different results; one of them counts."
+                )),
+            },
+        }
+    }
+    notes.extend(odd_splits(&strategies));
+    (strategies, notes)
+}
+
+/// Seeds whose runs did not all have the same split or data, so that their differences are not paired.
+fn odd_splits(strategies: &[Strategy]) -> Vec<String> {
+    let mut made: BTreeMap<u64, Vec<(&str, &str)>> = BTreeMap::new();
+    for record in strategies.iter().flat_map(|strategy| &strategy.records) {
+        let hashes = (record.manifest.split_hash.as_str(), record.manifest.data_checksum.as_str());
+        made.entry(record.summary.seed).or_default().push(hashes);
+    }
+    let odd = made.iter().filter(|(_, hashes)| hashes.iter().any(|own| own != &hashes[0]));
+    odd.map(|(seed, _)| {
+        format!("The runs with seed {seed} do not all have the same split of the same data: differences between them are not paired.")
+    })
+    .collect()
+}
+
+/// Where a label stands in tables: by the methods' places in the registry, then by its text.
+pub(crate) fn place(label: &str) -> (Vec<usize>, String) {
+    let plain = label.split(" (").next().unwrap_or(label);
+    let place = |word: &str| {
+        let name = word.split(':').next().unwrap_or(word);
+        let spec = notation::find(name).ok();
+        spec.and_then(|spec| ALL.iter().position(|other| other.name == spec.name)).unwrap_or(ALL.len())
+    };
+    (plain.split('+').map(place).collect(), label.to_owned())
+}

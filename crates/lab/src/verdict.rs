@@ -1,0 +1,151 @@
+//! What a setting's numbers say in one sentence, and what they do not say.
+
+use crate::summary::{LEAST_FOR_A_TEST, Line, Row};
+
+/// How a strategy stands to the baseline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Above it, beyond what chance does.
+    Better,
+    /// Below it, beyond what chance does.
+    Worse,
+    /// Neither can be told.
+    Open,
+}
+
+/// The level at which a difference counts.
+const LEVEL: f64 = 0.05;
+
+impl Row {
+    /// How the strategy stands to the baseline: by Holm's p from six shared seeds on, by Student's interval below;
+    /// `None` for the baseline itself.
+    pub fn standing(&self) -> Option<Standing> {
+        let Line { difference, low, high, .. } = self.line;
+        self.pairs?;
+        let told = match (self.p_holm, low, high) {
+            (Some(p), ..) => p < LEVEL,
+            (None, Some(low), Some(high)) => low > 0.0 || high < 0.0,
+            _ => false,
+        };
+        Some(match difference {
+            Some(difference) if told && difference > 0.0 => Standing::Better,
+            Some(difference) if told && difference < 0.0 => Standing::Worse,
+            _ => Standing::Open,
+        })
+    }
+}
+
+/// One sentence on a setting.
+pub fn verdict(rows: &[Row]) -> String {
+    let Some(baseline) = rows.iter().find(|row| row.pairs.is_none()) else { return String::new() };
+    let name = &baseline.line.strategy;
+    let seeds = rows.iter().filter_map(|row| row.pairs).max().unwrap_or(baseline.seeds.len());
+    let others = rows.len() - 1;
+    if others == 0 {
+        let accuracy = 100.0 * baseline.line.mean;
+        let (count, end) = (baseline.seeds.len(), if baseline.seeds.len() == 1 { "" } else { "s" });
+        return format!(
+            "{name} comes to {accuracy:.1} % over {count} seed{end}; there is nothing to compare it with."
+        );
+    }
+    if seeds < 2 {
+        return "One seed tells no strategies apart.".to_owned();
+    }
+    let of = |standing: Standing| -> Vec<&Row> {
+        let mut found: Vec<&Row> = rows.iter().filter(|row| row.standing() == Some(standing)).collect();
+        found.sort_by(|a, b| {
+            b.line.difference.unwrap_or(0.0).abs().total_cmp(&a.line.difference.unwrap_or(0.0).abs())
+        });
+        found
+    };
+    let (better, worse, open) = (of(Standing::Better), of(Standing::Worse), of(Standing::Open));
+    let at =
+        if seeds < LEAST_FOR_A_TEST { format!("at only {seeds} seeds") } else { format!("at {seeds} seeds") };
+    let mut parts = Vec::new();
+    if !better.is_empty() {
+        parts.push(format!("{} {} {name}", with_points(&better), are(&better, "better than")));
+    }
+    if !worse.is_empty() {
+        let than = if better.is_empty() { format!("worse than {name}") } else { "worse".to_owned() };
+        parts.push(format!("{} {}", with_points(&worse), are(&worse, &than)));
+    }
+    if !open.is_empty() {
+        let names: Vec<String> = open.iter().map(|row| row.line.strategy.clone()).collect();
+        let names = match names.len() {
+            many if many > 4 && many == others => format!("any of the {many} others"),
+            many if many > 4 => format!("{many} others"),
+            _ => listed(&names, "or"),
+        };
+        parts.push(format!("no difference between {name} and {names} can be told {at}"));
+    }
+    capital(&parts.join("; ")) + "."
+}
+
+/// "a (+1.2 points) and b (+0.4)", the rest by number.
+fn with_points(rows: &[&Row]) -> String {
+    const NAMED: usize = 3;
+    let mut unit = " points";
+    let word = |row: &&Row| {
+        let points = 100.0 * row.line.difference.unwrap_or(0.0);
+        format!("{} ({points:+.1}{})", row.line.strategy, std::mem::take(&mut unit))
+    };
+    let mut words: Vec<String> = rows.iter().take(NAMED).map(word).collect();
+    match rows.len().saturating_sub(NAMED) {
+        0 => {}
+        1 => words.push(format!(
+            "{} ({:+.1})",
+            rows[NAMED].line.strategy,
+            100.0 * rows[NAMED].line.difference.unwrap_or(0.0)
+        )),
+        more => words.push(format!("{more} others")),
+    }
+    listed(&words, "and")
+}
+
+fn are(rows: &[&Row], what: &str) -> String {
+    format!("{} {what}", if rows.len() == 1 { "is" } else { "are" })
+}
+
+/// "a", "a and b", "a, b and c".
+pub(crate) fn listed(words: &[String], last: &str) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [front @ .., end] => format!("{} {last} {end}", front.join(", ")),
+    }
+}
+
+/// One sentence on several settings: how each strategy stands to the baseline in how many of them.
+pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
+    let baseline = settings.iter().flat_map(|rows| rows.iter()).find(|row| row.pairs.is_none());
+    let Some(baseline) = baseline.map(|row| row.line.strategy.as_str()) else { return String::new() };
+    let count = |label: &str, standing: Standing| {
+        let own = |rows: &&[Row]| {
+            rows.iter().any(|row| row.line.strategy == label && row.standing() == Some(standing))
+        };
+        settings.iter().filter(|rows| own(rows)).count()
+    };
+    let word = |label: &String| {
+        let parts = [(Standing::Better, "better"), (Standing::Worse, "worse"), (Standing::Open, "undecided")];
+        let told = parts.map(|(standing, word)| (count(label, standing), word));
+        let told: Vec<String> = told
+            .iter()
+            .filter(|(times, _)| *times > 0)
+            .map(|(times, word)| format!("{word} in {times}"))
+            .collect();
+        (!told.is_empty()).then(|| format!("{label} {}", told.join(", ")))
+    };
+    let words: Vec<String> = labels.iter().filter(|label| *label != baseline).filter_map(word).collect();
+    match words.is_empty() {
+        true => format!("{} settings of {baseline} alone.", settings.len()),
+        false => format!("Against {baseline} in {} settings: {}.", settings.len(), words.join("; ")),
+    }
+}
+
+fn capital(sentence: &str) -> String {
+    // A label keeps its spelling; only our own words begin with a capital.
+    match sentence.strip_prefix("no ") {
+        Some(rest) => format!("No {rest}"),
+        None => sentence.to_owned(),
+    }
+}
