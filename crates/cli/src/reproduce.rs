@@ -1,6 +1,7 @@
 //! `fedtvd reproduce`: the paper's tables and figures, with its own numbers beside ours.
 
 use crate::compare::seeds;
+use crate::report::write;
 use crate::request::{Failure, Output, quoted, workers};
 use crate::run::duration;
 use crate::sweep::run;
@@ -8,8 +9,10 @@ use crate::theory;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_data::set::Places;
+use fedtvd_lab::collection::Collection;
 use fedtvd_lab::forecast::forecast;
 use fedtvd_lab::grid::Cell;
+use fedtvd_lab::papers_figures::{papers_figures, table};
 use fedtvd_lab::preset::{self, Preset};
 use fedtvd_lab::reproduction::{Row, csv, markdown, rows};
 use fedtvd_lab::shard::Shard;
@@ -114,8 +117,9 @@ impl Reproduce {
         let standings = run(&own, &self.out, &places, workers, self.output)?;
         let rows = rows(preset, &own, &standings);
         self.keep(&rows)?;
+        let drawn = if preset == Preset::Figures { self.draw(&own)? } else { String::new() };
         let view = View { experiment: self.name(), table: preset.table(), rows: &rows, directory: &self.out };
-        self.output.answer(&view, || self.text(&rows))?;
+        self.output.answer(&view, || self.text(&rows) + &drawn)?;
         match rows.iter().filter(|row| row.missing.is_some()).count() {
             0 => Ok(()),
             some => Err(Failure::Work(anyhow!(
@@ -174,6 +178,23 @@ impl Reproduce {
                 .map_err(Failure::Work)?;
         }
         Ok(())
+    }
+
+    /// Draws the paper's figures from the runs that are done, with a table of what each shows.
+    fn draw(&self, cells: &[&Cell]) -> Result<String, Failure> {
+        let done = cells.iter().filter(|cell| self.done(cell)).map(|cell| self.out.join(&cell.folder));
+        let directories: Vec<PathBuf> = done.collect();
+        if directories.is_empty() {
+            return Ok(String::new());
+        }
+        let collection = Collection::read(&directories, &mut |error| eprintln!("fedtvd: left out: {error}"));
+        let drawn = papers_figures(&collection.map_err(Failure::work)?);
+        let table = table(&drawn);
+        let mut files: Vec<(String, String)> =
+            drawn.into_iter().map(|one| (format!("figures/{}", one.file), one.svg)).collect();
+        files.push(("what-the-figures-show.md".to_owned(), table.clone()));
+        write(&self.out, &files).map_err(Failure::Work)?;
+        Ok(format!("\n{table}"))
     }
 
     fn text(&self, rows: &[Row]) -> String {

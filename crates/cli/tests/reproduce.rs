@@ -40,3 +40,26 @@ fn what_cannot_be_run_says_so_and_names_what_was_looked_for() {
     );
     assert!(answer.out.contains("cifar10"), "{}", answer.out);
 }
+
+#[test]
+fn the_papers_figures_can_be_drawn_from_the_embedded_data() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let call =
+        ["reproduce", "figures", "--dataset", "fmnist-mini", "--seeds", "1", "--rounds", "2", "--quiet"];
+    let place = out.display().to_string();
+    let answer = fedtvd(&[call.as_slice(), &["--strategies", "fedavg,fedtvd", "--out", &place]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    for alpha in ["0.1", "0.5", "1"] {
+        for figure in [
+            format!("figure-2-fmnist-mini-alpha-{alpha}.svg"),
+            format!("figure-5-fmnist-mini-alpha-{alpha}.svg"),
+        ] {
+            let svg = std::fs::read_to_string(out.join("figures").join(&figure)).expect(&figure);
+            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{figure}");
+            assert!(answer.out.contains(&figure), "{}", answer.out);
+        }
+    }
+    // FedTVD's weights of the paper's three clients at temperature 1.
+    assert!(answer.out.contains("fedtvd 0.321, 0.334, 0.346"), "{}", answer.out);
+}
