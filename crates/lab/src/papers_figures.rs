@@ -86,8 +86,11 @@ fn accuracies(setting: &Setting, dataset: &str, alpha: &str) -> String {
     finals.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let words: Vec<String> =
         finals.iter().map(|(accuracy, label)| format!("{label} {accuracy:.2} %")).collect();
-    let seeds = setting.seeds().len();
-    format!("{dataset}, alpha {alpha}: accuracy over rounds, {seeds} seeds; at the end {}", words.join(", "))
+    let seeds = match setting.seeds().len() {
+        1 => "1 seed".to_owned(),
+        some => format!("{some} seeds"),
+    };
+    format!("{dataset}, alpha {alpha}: accuracy over rounds, {seeds}; at the end {}", words.join(", "))
 }
 
 /// What each figure shows, as a Markdown table.
