@@ -4,7 +4,7 @@ use crate::request::{Configured, Failure, Output};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_core::statistic::Reference;
-use fedtvd_data::export::export;
+use fedtvd_data::export::{export, vacant};
 use fedtvd_data::holdout::keep_back;
 use fedtvd_data::picture::{chart, png, svg, terminal};
 use fedtvd_data::set::Loaded;
@@ -26,7 +26,7 @@ pub(crate) struct Split {
     /// Draw bubbles and histograms into a file that ends in .svg or .png; may be given several times
     #[arg(long, value_name = "FILE")]
     plot: Vec<PathBuf>,
-    /// Write each client's own data to a folder of its own below this one
+    /// Write each client's own data to a folder of its own below this one, which must not hold clients yet
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     #[command(flatten)]
@@ -55,6 +55,9 @@ impl Split {
         for plot in &self.plot {
             drawn_as(plot)?;
         }
+        if let Some(folder) = &self.export {
+            vacant(folder).map_err(Failure::request)?;
+        }
         let experiment = Experiment::of(&self.configured.read()?).map_err(Failure::request)?;
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
@@ -69,13 +72,12 @@ impl Split {
         };
         let names = data.groups.as_ref().filter(|_| experiment.split.kind == Kind::Natural);
         let names = names.map(|groups| groups.names.clone());
-        let saved = self.save(&experiment, &deck, &partition, names.clone()).map_err(Failure::Work)?;
+        let file = PartitionFile::new(&experiment.data.set, &deck, &partition, names.clone());
+        let saved = self.save(&file, &partition.hash()).map_err(Failure::Work)?;
         self.draw(&experiment, &statistics, &data).map_err(Failure::Work)?;
         if let Some(folder) = &self.export {
-            export(&experiment.data.set, &data, &clients, folder)
-                .and_then(|_| std::fs::copy(&saved, folder.join("partition.json")))
-                .with_context(|| format!("writing the clients to {}", folder.display()))
-                .map_err(Failure::Work)?;
+            export(&experiment.data.set, &data, &clients, folder).map_err(Failure::work)?;
+            file.write(&folder.join("partition.json")).map_err(Failure::work)?;
         }
         let place = Kind::ALL.iter().position(|kind| *kind == experiment.split.kind);
         let view = View {
@@ -94,18 +96,12 @@ impl Split {
         self.output.answer(&view, || text(&view))
     }
 
-    fn save(
-        &self,
-        experiment: &Experiment,
-        deck: &Deck,
-        partition: &Partition,
-        names: Option<Vec<String>>,
-    ) -> anyhow::Result<PathBuf> {
-        let own = || PathBuf::from("runs").join(format!("split-{}", &partition.hash()[..8]));
+    fn save(&self, file: &PartitionFile, hash: &str) -> anyhow::Result<PathBuf> {
+        let own = || PathBuf::from("runs").join(format!("split-{}", &hash[..8]));
         let folder = self.out.clone().unwrap_or_else(own);
         std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         let path = folder.join("partition.json");
-        PartitionFile::new(&experiment.data.set, deck, partition, names).write(&path)?;
+        file.write(&path)?;
         Ok(path)
     }
 

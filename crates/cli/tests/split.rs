@@ -89,6 +89,23 @@ fn pictures_and_clients_folders_are_written() {
 }
 
 #[test]
+fn clients_are_not_exported_beside_those_of_another_split() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sites, other) = (folder.path().join("sites"), folder.path().join("other"));
+    let sites = sites.to_str().unwrap();
+    // The folder of clients may be that of partition.json too.
+    split(Path::new(sites), &["--set", "clients=4", "--export", sites]);
+    let before = std::fs::read(format!("{sites}/partition.json")).unwrap();
+    let saved: Value = serde_json::from_slice(&before).unwrap();
+    assert_eq!(saved["clients"].as_array().map(Vec::len), Some(4));
+    let arguments = ["split", "--set", "clients=3", "--export", sites, "--out", other.to_str().unwrap()];
+    let answer = fedtvd(&arguments);
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{}", answer.err);
+    assert!(answer.err.contains("holds client-000 already"), "{}", answer.err);
+    assert!(!other.exists() && std::fs::read(format!("{sites}/partition.json")).unwrap() == before);
+}
+
+#[test]
 fn wrong_requests_exit_with_2() {
     let refusals: &[(&[&str], &str)] = &[
         (&["--plot", "x.jpg"], "--plot x.jpg ends neither in .svg nor in .png"),
