@@ -8,7 +8,7 @@ use fedtvd_data::export::{export, vacant};
 use fedtvd_data::holdout::keep_back;
 use fedtvd_data::picture::{chart, png, svg, terminal};
 use fedtvd_data::set::Loaded;
-use fedtvd_data::split::{Deck, Kind, Partition, PartitionFile};
+use fedtvd_data::split::{Dealt, Deck, Kind, Partition, PartitionFile, Terms};
 use fedtvd_data::statistics::{Statistics, counts};
 use fedtvd_run::experiment::{Experiment, ReferenceSource};
 use serde::Serialize;
@@ -61,7 +61,10 @@ impl Split {
         let experiment = Experiment::of(&self.configured.read()?).map_err(Failure::request)?;
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
-        let partition = experiment.split.split(&deck, experiment.split_seed).map_err(Failure::request)?;
+        let terms = Terms { set: &experiment.data.set, seed: experiment.split_seed };
+        let dealt = experiment.split.deal(&deck, &terms).map_err(Failure::request)?;
+        let Dealt { partition, names, notes } = dealt;
+        let notes = [data.notes.as_slice(), &notes].concat();
         let clients = keep_back(&partition, experiment.holdout, experiment.split_seed);
         // What is kept back trains nobody, so sizes and distances leave it out, as a run does.
         let training = Partition { clients: clients.iter().map(|rows| rows.train.clone()).collect() };
@@ -70,8 +73,6 @@ impl Split {
             hash: partition.hash(),
             ..Statistics::of(&training, data.samples.labels(), &reference)
         };
-        let names = data.groups.as_ref().filter(|_| experiment.split.kind == Kind::Natural);
-        let names = names.map(|groups| groups.names.clone());
         let file = PartitionFile::new(&experiment.data.set, &deck, &partition, names.clone());
         let saved = self.save(&file, &partition.hash()).map_err(Failure::Work)?;
         self.draw(&experiment, &statistics, &data).map_err(Failure::Work)?;
@@ -91,7 +92,7 @@ impl Split {
             partition: &saved,
             plots: &self.plot,
             export: self.export.as_deref(),
-            notes: &data.notes,
+            notes: &notes,
         };
         self.output.answer(&view, || text(&view))
     }

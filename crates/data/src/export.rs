@@ -79,15 +79,15 @@ mod tests {
     use super::*;
     use crate::holdout::keep_back;
     use crate::set::{DataOptions, Places};
-    use crate::split::{Deck, SplitOptions};
+    use crate::split::{Deck, SplitOptions, Terms};
 
     #[test]
     fn a_directory_holds_exactly_what_its_client_has() {
         let places = Places::new(None);
         let data = DataOptions::default().load(&places).unwrap();
         let split = SplitOptions { clients: 3, ..SplitOptions::default() };
-        let partition = split.split(&Deck::new(&data.samples, None), 1).unwrap();
-        let clients = keep_back(&partition, 0.1, 1);
+        let partition = split.deal(&Deck::new(&data.samples, None), &Terms { set: "fmnist-mini", seed: 1 });
+        let clients = keep_back(&partition.unwrap().partition, 0.1, 1);
         let folder = tempfile::tempdir().unwrap();
         let folders = export("fmnist-mini", &data, &clients, folder.path()).unwrap();
         assert_eq!(folders[2], folder.path().join("client-002"));
@@ -117,7 +117,9 @@ mod tests {
         export("x", &data, &clients, folder.path()).unwrap();
         let refused = export("x", &data, &clients[..2], folder.path()).unwrap_err().to_string();
         assert!(refused.contains("holds client-000 already"), "{refused}");
-        assert!(folder.path().join("client-002/set.json").is_file() && folder.path().join("README").is_file());
+        assert!(
+            folder.path().join("client-002/set.json").is_file() && folder.path().join("README").is_file()
+        );
         vacant(&folder.path().join("new")).unwrap();
     }
 }

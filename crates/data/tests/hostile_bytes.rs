@@ -244,9 +244,11 @@ fn decoders() -> Vec<Decoder> {
             seeds: vec![saved.into_bytes()],
             mend: as_it_is,
             decode: |bytes| {
-                let read: Result<PartitionFile, _> = serde_json::from_slice(bytes);
-                read.is_ok_and(|file| {
-                    file.partition(&DECK).map_or_else(|e| e.to_string().len() > 1, |_| true)
+                let text = std::str::from_utf8(bytes).map_err(|_| ()).and_then(|text| {
+                    PartitionFile::parse(text).map_err(|flaw| assert!(!flaw.to_string().is_empty()))
+                });
+                text.is_ok_and(|file| {
+                    file.dealt("x", &DECK).map_or_else(|flaw| flaw.to_string().len() > 1, |_| true)
                 })
             },
             declared: |bytes| 64 * bytes.len(),

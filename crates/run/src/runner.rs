@@ -123,7 +123,8 @@ impl Runner {
             split_hash: setup.partition.hash(),
         };
         let deck = Deck::new(&setup.samples, None);
-        let partition = PartitionFile::new(&experiment.data.set, &deck, &setup.partition, None);
+        let partition =
+            PartitionFile::new(&experiment.data.set, &deck, &setup.partition, setup.names.clone());
         let partition = serde_json::to_string(&partition).expect("a partition is plain data");
         let directory = RunDirectory::create(path, &config.resolved(), &manifest, &partition)?;
         let lines = directory.append(0)?;
@@ -168,7 +169,7 @@ impl Runner {
             None => (directory.append(0)?, 0),
         };
         let mut runner = Self::new(directory, experiment, setup, simulation, lines);
-        runner.notes = notes;
+        runner.notes.extend(notes);
         done[..round as usize].iter().for_each(|line| runner.count(line));
         Ok(Ok(runner))
     }
@@ -181,6 +182,7 @@ impl Runner {
         lines: Lines,
     ) -> Self {
         Self {
+            notes: setup.notes.clone(),
             directory,
             experiment,
             setup,
@@ -192,7 +194,6 @@ impl Runner {
             saved: Instant::now(),
             saving: Duration::ZERO,
             checkpoints: true,
-            notes: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use fedtvd_core::profile::{Client, ClientId};
 use fedtvd_core::samples::Samples;
 use fedtvd_data::holdout::{Rows, keep_back};
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
-use fedtvd_data::split::{Deck, Partition, SplitError};
+use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
 use fedtvd_nn::models::{self, LineError, ModelError};
 use std::sync::Arc;
@@ -23,6 +23,10 @@ pub struct Setup {
     pub partition: Partition,
     /// What each client has.
     pub clients: Vec<ClientData>,
+    /// The clients' names, where they have any.
+    pub names: Option<Vec<String>>,
+    /// What a user should know about the data and the split.
+    pub notes: Vec<String>,
     /// The model.
     pub network: Network,
     /// Its tensors.
@@ -89,7 +93,9 @@ impl Setup {
     pub fn new(experiment: &Experiment, data: &Data) -> Result<Self, SetupError> {
         let samples = Arc::clone(&data.loaded.samples);
         let deck = Deck::new(&samples, data.loaded.groups.as_ref());
-        let partition = experiment.split.split(&deck, experiment.split_seed)?;
+        let terms = Terms { set: &experiment.data.set, seed: experiment.split_seed };
+        let Dealt { partition, names, notes } = experiment.split.deal(&deck, &terms)?;
+        let notes = [data.loaded.notes.clone(), notes].concat();
         let network = network(experiment, &samples)?;
         let classes = samples.classes();
         let layout = Arc::new(Layout::of(&network)?);
@@ -99,7 +105,8 @@ impl Setup {
             ClientData { rows: train, holdout, counts }
         };
         let clients = rows.into_iter().map(client).collect();
-        Ok(Self { samples, partition, clients, network, layout, data_checksum: data.checksum.clone() })
+        let data_checksum = data.checksum.clone();
+        Ok(Self { samples, partition, clients, names, notes, network, layout, data_checksum })
     }
 
     /// What client `id` has.

@@ -1,7 +1,6 @@
 //! A split by its name and parameters, as a configuration writes it.
 
-use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError};
-use super::{PartitionFile, iid};
+use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError, iid};
 use std::path::PathBuf;
 
 /// How rows are dealt.
@@ -106,9 +105,8 @@ impl Default for SplitOptions {
 }
 
 impl SplitOptions {
-    /// The training rows dealt to the clients; `seed` is the run's.
-    pub fn split(&self, deck: &Deck, seed: u64) -> Result<Partition, SplitError> {
-        let seed = self.seed.unwrap_or(seed);
+    /// The split of a kind that draws.
+    pub(crate) fn drawn(&self, deck: &Deck, seed: u64) -> Result<Partition, SplitError> {
         let Self { clients, alpha, min_size, self_balancing, tries, shards, labels, beta, .. } = *self;
         let Self { correlation, spread, alpha_even, .. } = *self;
         match self.kind {
@@ -124,11 +122,7 @@ impl SplitOptions {
                 Correlated { clients, alpha, alpha_even, spread, correlation, min_size, tries }
                     .split(deck, seed)
             }
-            Kind::Natural => deck.natural(),
-            Kind::File => {
-                let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
-                Ok(PartitionFile::read(path)?.partition(deck)?)
-            }
+            Kind::Natural | Kind::File => unreachable!("these draw nothing"),
         }
     }
 }
