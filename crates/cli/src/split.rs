@@ -5,7 +5,6 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_core::statistic::Reference;
 use fedtvd_data::export::{export, vacant};
-use fedtvd_data::holdout::keep_back;
 use fedtvd_data::picture::{chart, png, svg, terminal};
 use fedtvd_data::set::Loaded;
 use fedtvd_data::split::{Dealt, Deck, Kind, Partition, PartitionFile, Terms};
@@ -61,20 +60,18 @@ impl Split {
         let experiment = Experiment::of(&self.configured.read()?).map_err(Failure::request)?;
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
-        let terms = Terms { set: &experiment.data.set, seed: experiment.split_seed };
+        let Experiment { split_seed: seed, holdout, .. } = experiment;
+        let terms = Terms { set: &experiment.data.set, seed, holdout };
         let dealt = experiment.split.deal(&deck, &terms).map_err(Failure::request)?;
-        let Dealt { partition, names, notes } = dealt;
+        let hash = dealt.hash();
+        let Dealt { partition, clients, names, notes } = dealt;
         let notes = [data.notes.as_slice(), &notes].concat();
-        let clients = keep_back(&partition, experiment.holdout, experiment.split_seed);
         // What is kept back trains nobody, so sizes and distances leave it out, as a run does.
         let training = Partition { clients: clients.iter().map(|rows| rows.train.clone()).collect() };
         let reference = reference(&experiment.reference, &data, &training)?;
-        let statistics = Statistics {
-            hash: partition.hash(),
-            ..Statistics::of(&training, data.samples.labels(), &reference)
-        };
+        let statistics = Statistics { hash, ..Statistics::of(&training, data.samples.labels(), &reference) };
         let file = PartitionFile::new(&experiment.data.set, &deck, &partition, names.clone());
-        let saved = self.save(&file, &partition.hash()).map_err(Failure::Work)?;
+        let saved = self.save(&file, &statistics.hash).map_err(Failure::Work)?;
         self.draw(&experiment, &statistics, &data).map_err(Failure::Work)?;
         if let Some(folder) = &self.export {
             export(&experiment.data.set, &data, &clients, folder).map_err(Failure::work)?;

@@ -55,7 +55,12 @@ fn what_is_kept_back_does_not_count() {
     let whole = split(folder.path(), &iid);
     let part = split(folder.path(), &[iid.as_slice(), &["--set", "split.holdout=0.15"]].concat());
     assert_eq!((&whole["clients"][3]["size"], &part["clients"][3]["size"]), (&1200.into(), &1020.into()));
-    assert_eq!(whole["hash"], part["hash"]);
+    // Another hold-out is another split, of the same lists.
+    assert_ne!(whole["hash"], part["hash"]);
+    let more = split(folder.path(), &[iid.as_slice(), &["--set", "split.holdout=0.2"]].concat());
+    assert_ne!(more["hash"], part["hash"]);
+    let saved = std::fs::read_to_string(folder.path().join("partition.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&saved).unwrap()["hash"], whole["hash"]);
 }
 
 #[test]

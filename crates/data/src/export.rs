@@ -77,7 +77,6 @@ pub fn export(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::holdout::keep_back;
     use crate::set::{DataOptions, Places};
     use crate::split::{Deck, SplitOptions, Terms};
 
@@ -86,8 +85,8 @@ mod tests {
         let places = Places::new(None);
         let data = DataOptions::default().load(&places).unwrap();
         let split = SplitOptions { clients: 3, ..SplitOptions::default() };
-        let partition = split.deal(&Deck::new(&data.samples, None), &Terms { set: "fmnist-mini", seed: 1 });
-        let clients = keep_back(&partition.unwrap().partition, 0.1, 1);
+        let terms = Terms { set: "fmnist-mini", seed: 1, holdout: 0.1 };
+        let clients = split.deal(&Deck::new(&data.samples, None), &terms).unwrap().clients;
         let folder = tempfile::tempdir().unwrap();
         let folders = export("fmnist-mini", &data, &clients, folder.path()).unwrap();
         assert_eq!(folders[2], folder.path().join("client-002"));

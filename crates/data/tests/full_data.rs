@@ -89,7 +89,7 @@ fn hospitals_and_writers_are_natural_clients() {
         heart.notes
     );
     let hospitals = split
-        .deal(&Deck::new(&heart.samples, heart.groups.as_ref()), &Terms { set: "x", seed: 1 })
+        .deal(&Deck::new(&heart.samples, heart.groups.as_ref()), &Terms { set: "x", seed: 1, holdout: 0.0 })
         .unwrap()
         .partition;
     let sizes: Vec<usize> = hospitals.clients.iter().map(Vec::len).collect();
@@ -102,8 +102,10 @@ fn hospitals_and_writers_are_natural_clients() {
         return;
     };
     assert_eq!(groups.names.len(), 539);
-    let writers =
-        split.deal(&Deck::new(&mnist.samples, Some(groups)), &Terms { set: "x", seed: 1 }).unwrap().partition;
+    let writers = split
+        .deal(&Deck::new(&mnist.samples, Some(groups)), &Terms { set: "x", seed: 1, holdout: 0.0 })
+        .unwrap()
+        .partition;
     assert_eq!(writers.clients.len(), 539);
 }
 

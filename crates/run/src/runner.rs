@@ -120,7 +120,7 @@ impl Runner {
             fingerprint: simulation.fingerprint().clone(),
             strategy: experiment.run.strategy.label.clone(),
             data_checksum: setup.data_checksum.clone(),
-            split_hash: setup.partition.hash(),
+            split_hash: setup.split_hash.clone(),
         };
         let deck = Deck::new(&setup.samples, None);
         let partition =
@@ -280,7 +280,7 @@ impl Runner {
             seconds: self.seconds,
             images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),
             peak_memory_bytes: peak_memory(),
-            split_hash: self.setup.partition.hash(),
+            split_hash: self.setup.split_hash.clone(),
             directory: self.directory.path().display().to_string(),
             model: model.display().to_string(),
         };
@@ -303,9 +303,8 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
         return Err(changed("data set", &manifest.data_checksum, &data.checksum));
     }
     let setup = Arc::new(Setup::new(&experiment, &data)?);
-    let hash = setup.partition.hash();
-    if hash != manifest.split_hash {
-        return Err(changed("split", &manifest.split_hash, &hash));
+    if setup.split_hash != manifest.split_hash {
+        return Err(changed("split", &manifest.split_hash, &setup.split_hash));
     }
     Ok((experiment, setup))
 }

@@ -1,6 +1,7 @@
 //! A split as a run uses it: who has which rows, and what a user should know about it.
 
 use super::{Deck, Kind, Partition, PartitionFile, SplitError, SplitOptions};
+use crate::holdout::{self, Rows, keep_back};
 
 /// What a split is made for.
 #[derive(Clone, Copy, Debug)]
@@ -9,6 +10,8 @@ pub struct Terms<'a> {
     pub set: &'a str,
     /// The run's seed, for splits without one of their own.
     pub seed: u64,
+    /// Share of its rows that each client keeps back from training, from 0 to below 1.
+    pub holdout: f64,
 }
 
 /// Rows that have been dealt.
@@ -16,6 +19,8 @@ pub struct Terms<'a> {
 pub struct Dealt {
     /// Who has which training rows.
     pub partition: Partition,
+    /// Which of them each client trains on and keeps back.
+    pub clients: Vec<Rows>,
     /// The clients' names, where they have any.
     pub names: Option<Vec<String>>,
     /// What a user should know about the split.
@@ -24,23 +29,70 @@ pub struct Dealt {
 
 impl From<Partition> for Dealt {
     fn from(partition: Partition) -> Self {
-        Self { partition, names: None, notes: Vec::new() }
+        Self { clients: keep_back(&partition, 0.0, 0), partition, names: None, notes: Vec::new() }
+    }
+}
+
+impl Dealt {
+    /// What a result names this split by: who has which rows and keeps which of them back.
+    pub fn hash(&self) -> String {
+        holdout::hash(&self.partition, &self.clients)
     }
 }
 
 impl SplitOptions {
-    /// The training rows dealt to the clients.
+    /// The training rows dealt to the clients; each has `min_size` left to train on.
     pub fn deal(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
-        match self.kind {
+        let seed = self.seed.unwrap_or(terms.seed);
+        let dealt = match self.kind {
             Kind::Natural => {
                 let names = deck.groups.map(|groups| groups.names.clone());
-                Ok(Dealt { names, ..Dealt::from(deck.natural()?) })
+                Dealt { names, ..Dealt::from(deck.natural()?) }
             }
             Kind::File => {
                 let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
-                Ok(PartitionFile::load(path, terms.set, deck)?)
+                PartitionFile::load(path, terms.set, deck)?
             }
-            _ => Ok(Dealt::from(self.drawn(deck, self.seed.unwrap_or(terms.seed))?)),
+            _ => Dealt::from(self.with_enough(deck, seed, terms.holdout)?),
+        };
+        Ok(Dealt { clients: keep_back(&dealt.partition, terms.holdout, seed), ..dealt })
+    }
+
+    /// A drawn split whose clients have `min_size` rows beside those that they keep back.
+    fn with_enough(&self, deck: &Deck, seed: u64, holdout: f64) -> Result<Partition, SplitError> {
+        let rows = holdout::rows_for(self.min_size, holdout);
+        let drawn = Self { min_size: rows, ..self.clone() }.drawn(deck, seed);
+        drawn.map_err(|error| match error {
+            SplitError::Tries { min_size, .. } | SplitError::Rows { min_size, .. }
+                if min_size == rows && rows > self.min_size =>
+            {
+                SplitError::Holdout { rows, holdout, min_size: self.min_size, error: Box::new(error) }
+            }
+            error => error,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_has_the_least_rows_to_train_on_beside_what_it_keeps_back() {
+        let labels: Vec<u32> = (0..2000).map(|row| row % 10).collect();
+        let deck = Deck { labels: &labels, classes: 10, groups: None };
+        let options = SplitOptions { clients: 20, alpha: 0.3, min_size: 20, ..SplitOptions::default() };
+        let deal = |holdout| options.deal(&deck, &Terms { set: "x", seed: 3, holdout });
+        for holdout in [0.0, 0.5] {
+            let dealt = deal(holdout).unwrap();
+            assert!(dealt.clients.iter().all(|rows| rows.train.len() >= 20), "{holdout}");
         }
+        // Without hold-out the split is the one that it always was.
+        assert_eq!(deal(0.0).unwrap().partition, options.drawn(&deck, 3).unwrap());
+        assert_eq!(
+            deal(0.9).unwrap_err().to_string(),
+            "with split.holdout = 0.9 a client needs 191 rows for 20 to train on: 20 clients with at least 191 rows \
+             each need 3820 rows, but there are 2000"
+        );
     }
 }

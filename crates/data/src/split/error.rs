@@ -40,6 +40,18 @@ pub enum SplitError {
         /// How many rows each client must have.
         min_size: usize,
     },
+    /// Too few rows beside those that clients keep back.
+    #[error("with split.holdout = {holdout} a client needs {rows} rows for {min_size} to train on: {error}")]
+    Holdout {
+        /// The share that is kept back.
+        holdout: f64,
+        /// How many rows each client must have.
+        rows: usize,
+        /// How many of them it must train on.
+        min_size: usize,
+        /// What failed.
+        error: Box<SplitError>,
+    },
     /// Fewer places for labels than classes.
     #[error(
         "{clients} clients with {labels} labels each leave some of the {classes} classes without a client: \

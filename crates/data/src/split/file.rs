@@ -190,7 +190,7 @@ impl PartitionFile {
             Some(expected) if expected != partition.hash() => {
                 Err(FileFlaw::Hash { expected, found: partition.hash() })
             }
-            _ => Ok(Dealt { partition, names: self.names, notes }),
+            _ => Ok(Dealt { names: self.names, notes, ..Dealt::from(partition) }),
         }
     }
 
