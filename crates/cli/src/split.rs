@@ -3,13 +3,12 @@
 use crate::request::{Configured, Failure, Output};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use fedtvd_core::statistic::Reference;
 use fedtvd_data::export::{export, vacant};
 use fedtvd_data::picture::{chart, png, svg, terminal};
 use fedtvd_data::set::Loaded;
-use fedtvd_data::split::{Dealt, Deck, Kind, Partition, PartitionFile, Terms};
-use fedtvd_data::statistics::{Statistics, counts};
-use fedtvd_run::experiment::{Experiment, ReferenceSource};
+use fedtvd_data::split::{Dealt, Deck, Kind, PartitionFile, Terms};
+use fedtvd_data::statistics::Statistics;
+use fedtvd_run::experiment::Experiment;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -41,6 +40,7 @@ struct View<'a> {
     classes: usize,
     #[serde(flatten)]
     statistics: &'a Statistics,
+    asked_rank_correlation: Option<f64>,
     names: Option<&'a [String]>,
     partition: &'a Path,
     plots: &'a [PathBuf],
@@ -61,15 +61,12 @@ impl Split {
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = experiment;
-        let terms = Terms { set: &experiment.data.set, seed, holdout };
+        let reference = experiment.reference.known(deck.classes);
+        let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
         let dealt = experiment.split.deal(&deck, &terms).map_err(Failure::request)?;
-        let hash = dealt.hash();
+        let statistics = dealt.statistics(&deck, &terms);
         let Dealt { partition, clients, names, notes } = dealt;
         let notes = [data.notes.as_slice(), &notes].concat();
-        // What is kept back trains nobody, so sizes and distances leave it out, as a run does.
-        let training = Partition { clients: clients.iter().map(|rows| rows.train.clone()).collect() };
-        let reference = reference(&experiment.reference, &data, &training)?;
-        let statistics = Statistics { hash, ..Statistics::of(&training, data.samples.labels(), &reference) };
         let file = PartitionFile::new(&experiment.data.set, &deck, &partition, names.clone());
         let saved = self.save(&file, &statistics.hash).map_err(Failure::Work)?;
         self.draw(&experiment, &statistics, &data).map_err(Failure::Work)?;
@@ -85,6 +82,7 @@ impl Split {
             rows: deck.labels.len(),
             classes: deck.classes,
             statistics: &statistics,
+            asked_rank_correlation: experiment.split.asked_correlation(),
             names: names.as_deref(),
             partition: &saved,
             plots: &self.plot,
@@ -139,23 +137,6 @@ fn drawn_as(path: &Path) -> Result<(), Failure> {
     match path.extension() {
         Some(end) if end == "svg" || end == "png" => Ok(()),
         _ => Err(Failure::Request(anyhow!("--plot {} ends neither in .svg nor in .png", path.display()))),
-    }
-}
-
-fn reference(source: &ReferenceSource, data: &Loaded, partition: &Partition) -> Result<Reference, Failure> {
-    let classes = data.samples.classes();
-    match source {
-        ReferenceSource::Uniform => Ok(Reference::uniform(classes)),
-        ReferenceSource::Given(given) if given.classes() == classes => Ok(given.clone()),
-        ReferenceSource::Given(given) => Err(Failure::Request(anyhow!(
-            "labels.reference has {} numbers, but the data has {classes} classes",
-            given.classes()
-        ))),
-        ReferenceSource::Aggregated => {
-            let all: Vec<Vec<u64>> =
-                partition.clients.iter().map(|rows| counts(rows, data.samples.labels(), classes)).collect();
-            Reference::aggregated(all.iter().map(Vec::as_slice)).map_err(Failure::work)
-        }
     }
 }
 

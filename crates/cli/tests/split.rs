@@ -38,6 +38,23 @@ fn the_cohorts_seed_does_not_move_the_split_and_its_own_does() {
 }
 
 #[test]
+fn a_chosen_rank_correlation_is_reached_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for asked in [0.8, -0.8] {
+        let set = format!("split.correlation={asked}");
+        let view = split(folder.path(), &["--set", "split.kind=correlated", "--set", &set]);
+        assert_eq!(view["asked_rank_correlation"], asked);
+        let rank = view["size_tvd_rank_correlation"].as_f64().unwrap();
+        assert!((rank - asked).abs() <= 0.02, "{asked}: {rank}");
+        let note = view["notes"][0].as_str().unwrap();
+        assert!(
+            note.starts_with(&format!("rank correlation of size and TVD: asked for {asked}, got ")),
+            "{note}"
+        );
+    }
+}
+
+#[test]
 fn a_saved_partition_is_the_same_split_again() {
     let folder = tempfile::tempdir().unwrap();
     let drawn = split(folder.path(), &["--set", "split.kind=shards"]);

@@ -85,7 +85,7 @@ mod tests {
         let places = Places::new(None);
         let data = DataOptions::default().load(&places).unwrap();
         let split = SplitOptions { clients: 3, ..SplitOptions::default() };
-        let terms = Terms { set: "fmnist-mini", seed: 1, holdout: 0.1 };
+        let terms = Terms { set: "fmnist-mini", seed: 1, holdout: 0.1, reference: None };
         let clients = split.deal(&Deck::new(&data.samples, None), &terms).unwrap().clients;
         let folder = tempfile::tempdir().unwrap();
         let folders = export("fmnist-mini", &data, &clients, folder.path()).unwrap();

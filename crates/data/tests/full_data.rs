@@ -89,7 +89,10 @@ fn hospitals_and_writers_are_natural_clients() {
         heart.notes
     );
     let hospitals = split
-        .deal(&Deck::new(&heart.samples, heart.groups.as_ref()), &Terms { set: "x", seed: 1, holdout: 0.0 })
+        .deal(
+            &Deck::new(&heart.samples, heart.groups.as_ref()),
+            &Terms { set: "x", seed: 1, holdout: 0.0, reference: None },
+        )
         .unwrap()
         .partition;
     let sizes: Vec<usize> = hospitals.clients.iter().map(Vec::len).collect();
@@ -103,7 +106,10 @@ fn hospitals_and_writers_are_natural_clients() {
     };
     assert_eq!(groups.names.len(), 539);
     let writers = split
-        .deal(&Deck::new(&mnist.samples, Some(groups)), &Terms { set: "x", seed: 1, holdout: 0.0 })
+        .deal(
+            &Deck::new(&mnist.samples, Some(groups)),
+            &Terms { set: "x", seed: 1, holdout: 0.0, reference: None },
+        )
         .unwrap()
         .partition;
     assert_eq!(writers.clients.len(), 539);

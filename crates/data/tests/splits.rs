@@ -11,7 +11,7 @@ fn options(kind: Kind, clients: usize, alpha: f64) -> SplitOptions {
 }
 
 fn split(options: &SplitOptions, deck: &Deck, seed: u64) -> Result<Partition, SplitError> {
-    options.deal(deck, &Terms { set: "x", seed, holdout: 0.0 }).map(|dealt| dealt.partition)
+    options.deal(deck, &Terms { set: "x", seed, holdout: 0.0, reference: None }).map(|dealt| dealt.partition)
 }
 
 proptest! {

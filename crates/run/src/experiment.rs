@@ -54,6 +54,17 @@ pub enum ReferenceSource {
     Aggregated,
 }
 
+impl ReferenceSource {
+    /// The distribution over so many classes; none where the clients' counts must say it.
+    pub fn known(&self, classes: usize) -> Option<Reference> {
+        match self {
+            Self::Uniform => Some(Reference::uniform(classes)),
+            Self::Given(given) => Some(given.clone()),
+            Self::Aggregated => None,
+        }
+    }
+}
+
 /// Why a configuration is no experiment.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ExperimentError {

@@ -96,7 +96,9 @@ impl Setup {
         let samples = Arc::clone(&data.loaded.samples);
         let deck = Deck::new(&samples, data.loaded.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = *experiment;
-        let dealt = experiment.split.deal(&deck, &Terms { set: &experiment.data.set, seed, holdout })?;
+        let reference = experiment.reference.known(samples.classes());
+        let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
+        let dealt = experiment.split.deal(&deck, &terms)?;
         let split_hash = dealt.hash();
         let Dealt { partition, clients, names, notes } = dealt;
         let notes = [data.loaded.notes.clone(), notes].concat();

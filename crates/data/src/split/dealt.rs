@@ -1,7 +1,10 @@
 //! A split as a run uses it: who has which rows, and what a user should know about it.
 
+use super::correlated::tolerance;
 use super::{Deck, Kind, Partition, PartitionFile, SplitError, SplitOptions};
 use crate::holdout::{self, Rows, keep_back};
+use crate::statistics::{Statistics, counts};
+use fedtvd_core::statistic::Reference;
 
 /// What a split is made for.
 #[derive(Clone, Copy, Debug)]
@@ -12,6 +15,15 @@ pub struct Terms<'a> {
     pub seed: u64,
     /// Share of its rows that each client keeps back from training, from 0 to below 1.
     pub holdout: f64,
+    /// The label distribution that TVD is measured against; none for that of all clients together.
+    pub reference: Option<&'a Reference>,
+}
+
+impl Terms<'_> {
+    /// The rows that each client of a partition trains on.
+    pub(crate) fn training(&self, partition: &Partition) -> Partition {
+        train(&keep_back(partition, self.holdout, self.seed))
+    }
 }
 
 /// Rows that have been dealt.
@@ -38,12 +50,39 @@ impl Dealt {
     pub fn hash(&self) -> String {
         holdout::hash(&self.partition, &self.clients)
     }
+
+    /// The split in numbers: of the rows that clients train on.
+    pub fn statistics(&self, deck: &Deck, terms: &Terms) -> Statistics {
+        Statistics { hash: self.hash(), ..statistics(&train(&self.clients), deck, terms) }
+    }
+}
+
+fn train(clients: &[Rows]) -> Partition {
+    Partition { clients: clients.iter().map(|rows| rows.train.clone()).collect() }
+}
+
+/// The statistics of rows that are trained on.
+pub(crate) fn statistics(training: &Partition, deck: &Deck, terms: &Terms) -> Statistics {
+    match terms.reference {
+        Some(reference) => Statistics::of(training, deck.labels, reference),
+        None => {
+            let counts: Vec<Vec<u64>> =
+                training.clients.iter().map(|rows| counts(rows, deck.labels, deck.classes)).collect();
+            // One class is no distribution to speak of, and every distance to it is 0.
+            let reference = Reference::aggregated(counts.iter().map(Vec::as_slice))
+                .unwrap_or_else(|_| Reference::uniform(deck.classes));
+            Statistics::of(training, deck.labels, &reference)
+        }
+    }
 }
 
 impl SplitOptions {
     /// The training rows dealt to the clients; each has `min_size` left to train on.
     pub fn deal(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
-        let seed = self.seed.unwrap_or(terms.seed);
+        let terms = &Terms { seed: self.seed.unwrap_or(terms.seed), ..*terms };
+        if let Some(got) = terms.reference.map(Reference::classes).filter(|got| *got != deck.classes) {
+            return Err(SplitError::Reference { got, classes: deck.classes });
+        }
         let dealt = match self.kind {
             Kind::Natural => {
                 let names = deck.groups.map(|groups| groups.names.clone());
@@ -53,15 +92,33 @@ impl SplitOptions {
                 let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
                 PartitionFile::load(path, terms.set, deck)?
             }
-            _ => Dealt::from(self.with_enough(deck, seed, terms.holdout)?),
+            _ => Dealt::from(self.with_enough(deck, terms)?),
         };
-        Ok(Dealt { clients: keep_back(&dealt.partition, terms.holdout, seed), ..dealt })
+        let clients = keep_back(&dealt.partition, terms.holdout, terms.seed);
+        let mut dealt = Dealt { clients, ..dealt };
+        dealt.notes.extend(self.reached(&dealt, deck, terms));
+        Ok(dealt)
+    }
+
+    /// What has come of a rank correlation that was asked for.
+    fn reached(&self, dealt: &Dealt, deck: &Deck, terms: &Terms) -> Option<String> {
+        let asked = self.asked_correlation()?;
+        let Statistics { size_tvd_correlation: pearson, size_tvd_rank_correlation: rank, .. } =
+            dealt.statistics(deck, terms);
+        let shown = |r: Option<f64>| r.map_or("none".to_owned(), |r| format!("{r:.3}"));
+        Some(format!(
+            "rank correlation of size and TVD: asked for {asked}, got {} (within {}); Pearson's is {}",
+            shown(rank),
+            tolerance(self.clients),
+            shown(pearson)
+        ))
     }
 
     /// A drawn split whose clients have `min_size` rows beside those that they keep back.
-    fn with_enough(&self, deck: &Deck, seed: u64, holdout: f64) -> Result<Partition, SplitError> {
+    fn with_enough(&self, deck: &Deck, terms: &Terms) -> Result<Partition, SplitError> {
+        let holdout = terms.holdout;
         let rows = holdout::rows_for(self.min_size, holdout);
-        let drawn = Self { min_size: rows, ..self.clone() }.drawn(deck, seed);
+        let drawn = Self { min_size: rows, ..self.clone() }.drawn(deck, terms);
         drawn.map_err(|error| match error {
             SplitError::Tries { min_size, .. } | SplitError::Rows { min_size, .. }
                 if min_size == rows && rows > self.min_size =>
@@ -82,13 +139,14 @@ mod tests {
         let labels: Vec<u32> = (0..2000).map(|row| row % 10).collect();
         let deck = Deck { labels: &labels, classes: 10, groups: None };
         let options = SplitOptions { clients: 20, alpha: 0.3, min_size: 20, ..SplitOptions::default() };
-        let deal = |holdout| options.deal(&deck, &Terms { set: "x", seed: 3, holdout });
+        let terms = |holdout| Terms { set: "x", seed: 3, holdout, reference: None };
+        let deal = |holdout| options.deal(&deck, &terms(holdout));
         for holdout in [0.0, 0.5] {
             let dealt = deal(holdout).unwrap();
             assert!(dealt.clients.iter().all(|rows| rows.train.len() >= 20), "{holdout}");
         }
         // Without hold-out the split is the one that it always was.
-        assert_eq!(deal(0.0).unwrap().partition, options.drawn(&deck, 3).unwrap());
+        assert_eq!(deal(0.0).unwrap().partition, options.drawn(&deck, &terms(0.0)).unwrap());
         assert_eq!(
             deal(0.9).unwrap_err().to_string(),
             "with split.holdout = 0.9 a client needs 191 rows for 20 to train on: 20 clients with at least 191 rows \

@@ -52,6 +52,36 @@ pub enum SplitError {
         /// What failed.
         error: Box<SplitError>,
     },
+    /// No try came near the rank correlation.
+    #[error(
+        "in {tries} tries the rank correlation of size and TVD was at best {nearest:.3}, and {asked} (within \
+         {tolerance}) is asked for: ask for less, or use a smaller spread, fewer clients or a larger min_size, since a \
+         client of a few rows cannot be even"
+    )]
+    Correlation {
+        /// What was asked for.
+        asked: f64,
+        /// What came nearest.
+        nearest: f64,
+        /// How near it must be.
+        tolerance: f64,
+        /// How many tries.
+        tries: u32,
+    },
+    /// Sizes or skews without any variation.
+    #[error(
+        "one client, or clients of equal size or skew, have no rank correlation of size and TVD: use more clients, \
+         a spread above 0, or alpha_even above alpha"
+    )]
+    NoCorrelation,
+    /// A reference for another number of classes.
+    #[error("labels.reference has {got} numbers, but the data has {classes} classes")]
+    Reference {
+        /// How many numbers.
+        got: usize,
+        /// How many classes.
+        classes: usize,
+    },
     /// Fewer places for labels than classes.
     #[error(
         "{clients} clients with {labels} labels each leave some of the {classes} classes without a client: \

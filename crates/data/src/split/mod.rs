@@ -15,7 +15,7 @@ mod partition;
 mod quantity;
 mod shards;
 
-pub use correlated::Correlated;
+pub use correlated::{Correlated, tolerance};
 pub use dealt::{Dealt, Terms};
 pub use deck::{Deck, Groups};
 pub use dirichlet::Dirichlet;

@@ -1,6 +1,6 @@
 //! A split by its name and parameters, as a configuration writes it.
 
-use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError, iid};
+use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError, Terms, iid};
 use std::path::PathBuf;
 
 /// How rows are dealt.
@@ -105,8 +105,14 @@ impl Default for SplitOptions {
 }
 
 impl SplitOptions {
+    /// The rank correlation of size and TVD that the split was asked for.
+    pub fn asked_correlation(&self) -> Option<f64> {
+        (self.kind == Kind::Correlated).then_some(self.correlation)
+    }
+
     /// The split of a kind that draws.
-    pub(crate) fn drawn(&self, deck: &Deck, seed: u64) -> Result<Partition, SplitError> {
+    pub(crate) fn drawn(&self, deck: &Deck, terms: &Terms) -> Result<Partition, SplitError> {
+        let seed = terms.seed;
         let Self { clients, alpha, min_size, self_balancing, tries, shards, labels, beta, .. } = *self;
         let Self { correlation, spread, alpha_even, .. } = *self;
         match self.kind {
@@ -120,7 +126,7 @@ impl SplitOptions {
             Kind::Quantity => Quantity { clients, beta, min_size, tries }.split(deck, seed),
             Kind::Correlated => {
                 Correlated { clients, alpha, alpha_even, spread, correlation, min_size, tries }
-                    .split(deck, seed)
+                    .split(deck, terms)
             }
             Kind::Natural | Kind::File => unreachable!("these draw nothing"),
         }
