@@ -74,10 +74,9 @@ impl Split {
             export(&experiment.data.set, &data, &clients, folder).map_err(Failure::work)?;
             file.write(&folder.join("partition.json")).map_err(Failure::work)?;
         }
-        let place = Kind::ALL.iter().position(|kind| *kind == experiment.split.kind);
         let view = View {
             set: &experiment.data.set,
-            kind: Kind::WORDS[place.unwrap_or(0)],
+            kind: experiment.split.kind.word(),
             seed: experiment.split_seed,
             rows: deck.labels.len(),
             classes: deck.classes,

@@ -50,7 +50,10 @@ fn a_set_that_cannot_be_read_does_not_hide_the_others() {
         .map(|verdict| (verdict["set"].as_str().unwrap(), verdict["right"].as_bool().unwrap()))
         .collect();
     assert_eq!(sets, [("heart", false), ("fmnist-mini", true)]);
-    assert!(verdicts[0]["flaw"].as_str().unwrap().contains("processed.cleveland.data: at byte 0"), "{verdicts}");
+    assert!(
+        verdicts[0]["flaw"].as_str().unwrap().contains("processed.cleveland.data: at byte 0"),
+        "{verdicts}"
+    );
     assert_eq!(answer.code, 1);
     let said = "fedtvd: heart: not as published; cifar100 is not on this machine: looked for";
     assert!(answer.err.starts_with(said), "{}", answer.err);
@@ -82,6 +85,10 @@ fn wrong_requests_exit_with_2() {
     for arguments in [["data", "path", "cifar100"], ["data", "verify", "cifar100"]] {
         let answer = fedtvd(&[arguments.as_slice(), &["--data", "/nowhere"]].concat());
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);
-        assert!(answer.err.starts_with("fedtvd: cifar100 is not on this machine: looked for"), "{}", answer.err);
+        assert!(
+            answer.err.starts_with("fedtvd: cifar100 is not on this machine: looked for"),
+            "{}",
+            answer.err
+        );
     }
 }

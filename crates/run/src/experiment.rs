@@ -156,18 +156,7 @@ fn split(config: &Config) -> SplitOptions {
 }
 
 fn kind(word: &str) -> Kind {
-    match word {
-        "iid" => Kind::Iid,
-        "dirichlet" => Kind::Dirichlet,
-        "hsu" => Kind::Hsu,
-        "shards" => Kind::Shards,
-        "labels" => Kind::Labels,
-        "quantity" => Kind::Quantity,
-        "correlated" => Kind::Correlated,
-        "natural" => Kind::Natural,
-        "file" => Kind::File,
-        other => unreachable!("split.kind keeps the words of its key, not {other}"),
-    }
+    Kind::named(word).unwrap_or_else(|| unreachable!("split.kind keeps the words of its key, not {word}"))
 }
 
 fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &ReferenceSource) -> Run {

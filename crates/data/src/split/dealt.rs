@@ -92,12 +92,28 @@ impl SplitOptions {
                 let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
                 PartitionFile::load(path, terms.set, deck)?
             }
-            _ => Dealt::from(self.with_enough(deck, terms)?),
+            _ => self.with_enough(deck, terms).map_err(|error| error.beside_owners(deck))?,
         };
         let clients = keep_back(&dealt.partition, terms.holdout, terms.seed);
         let mut dealt = Dealt { clients, ..dealt };
+        dealt.notes.extend(self.without_effect(&dealt));
         dealt.notes.extend(self.reached(&dealt, deck, terms));
         Ok(dealt)
+    }
+
+    /// A number of clients that was asked for where the data says how many there are.
+    fn without_effect(&self, dealt: &Dealt) -> Option<String> {
+        let (asked, there) = (self.clients, dealt.partition.clients.len());
+        let idle = asked != there && asked != Self::default().clients;
+        let why = match self.kind {
+            Kind::Natural => "owners",
+            Kind::File => "clients in the file",
+            _ => return None,
+        };
+        idle.then(|| {
+            let kind = self.kind.word();
+            format!("split.clients = {asked} does nothing with split.kind = {kind}: there are {there} {why}")
+        })
     }
 
     /// What has come of a rank correlation that was asked for.
@@ -115,18 +131,22 @@ impl SplitOptions {
     }
 
     /// A drawn split whose clients have `min_size` rows beside those that they keep back.
-    fn with_enough(&self, deck: &Deck, terms: &Terms) -> Result<Partition, SplitError> {
-        let holdout = terms.holdout;
-        let rows = holdout::rows_for(self.min_size, holdout);
-        let drawn = Self { min_size: rows, ..self.clone() }.drawn(deck, terms);
-        drawn.map_err(|error| match error {
-            SplitError::Tries { min_size, .. } | SplitError::Rows { min_size, .. }
-                if min_size == rows && rows > self.min_size =>
-            {
-                SplitError::Holdout { rows, holdout, min_size: self.min_size, error: Box::new(error) }
+    fn with_enough(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
+        let rows = holdout::rows_for(self.min_size, terms.holdout);
+        let enough = Self { min_size: rows, ..self.clone() };
+        match enough.drawn(deck, terms) {
+            Ok(partition) => Ok(Dealt::from(partition)),
+            Err(SplitError::Tries { tries, .. }) if self.kind == Kind::Quantity => {
+                let note = format!(
+                    "no draw of {tries} gave every client {rows} rows: each got these first, and the rest is dealt in \
+                     Dirichlet({}) proportions",
+                    self.beta
+                );
+                let partition = enough.quantity().after_the_least(deck, terms.seed);
+                Ok(Dealt { notes: vec![note], ..Dealt::from(partition) })
             }
-            error => error,
-        })
+            Err(error) => Err(error.beside_holdout(self.min_size, rows, terms.holdout)),
+        }
     }
 }
 
@@ -151,6 +171,44 @@ mod tests {
             deal(0.9).unwrap_err().to_string(),
             "with split.holdout = 0.9 a client needs 191 rows for 20 to train on: 20 clients with at least 191 rows \
              each need 3820 rows, but there are 2000"
+        );
+    }
+
+    const UNSEEDED: Terms = Terms { set: "x", seed: 1, holdout: 0.0, reference: None };
+
+    #[test]
+    fn sizes_that_are_too_unequal_for_the_least_rows_are_dealt_after_them_and_told() {
+        let labels: Vec<u32> = (0..12_000).map(|row| row % 10).collect();
+        let deck = Deck { labels: &labels, classes: 10, groups: None };
+        let options = SplitOptions { kind: Kind::Quantity, tries: 20, ..SplitOptions::default() };
+        let dealt = options.deal(&deck, &UNSEEDED).unwrap();
+        let sizes: Vec<usize> = dealt.partition.clients.iter().map(Vec::len).collect();
+        assert_eq!((sizes.iter().min(), sizes.iter().sum::<usize>()), (Some(&2), 12_000));
+        assert!(dealt.notes[0].starts_with("no draw of 20 gave every client 2 rows"), "{:?}", dealt.notes);
+        let even = SplitOptions { beta: 10.0, ..options };
+        assert!(even.deal(&deck, &UNSEEDED).unwrap().notes.is_empty());
+    }
+
+    #[test]
+    fn data_with_owners_suggests_them_and_says_that_clients_are_not_counted() {
+        let labels = [0, 1, 0, 1];
+        let names = ["Cleveland", "Hungary"].map(str::to_owned).to_vec();
+        let groups = crate::split::Groups { names, of: vec![0, 1, 1, 1] };
+        let deck = Deck { labels: &labels, classes: 2, groups: Some(&groups) };
+        let error = SplitOptions::default().deal(&deck, &UNSEEDED).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "100 clients with at least 2 rows each need 200 rows, but there are 4; the data has 2 natural owners \
+             (Cleveland, Hungary): split.kind = natural makes each a client"
+        );
+        let natural = |clients| {
+            let options = SplitOptions { kind: Kind::Natural, clients, ..SplitOptions::default() };
+            options.deal(&deck, &UNSEEDED).unwrap().notes
+        };
+        let said = ["split.clients = 7 does nothing with split.kind = natural: there are 2 owners"];
+        assert_eq!(
+            (natural(7), natural(2), natural(100)),
+            (said.map(str::to_owned).to_vec(), vec![], vec![])
         );
     }
 }

@@ -1,6 +1,6 @@
 //! Why a split cannot be made.
 
-use super::FileError;
+use super::{Deck, FileError};
 use thiserror::Error;
 
 /// Why a split cannot be made.
@@ -82,6 +82,18 @@ pub enum SplitError {
         /// How many classes.
         classes: usize,
     },
+    /// A drawn split that fails on data whose owners are known.
+    #[error(
+        "{error}; the data has {} natural owners ({}): split.kind = natural makes each a client",
+        names.len(),
+        some(names)
+    )]
+    Owners {
+        /// What failed.
+        error: Box<SplitError>,
+        /// The owners' names.
+        names: Vec<String>,
+    },
     /// Fewer places for labels than classes.
     #[error(
         "{clients} clients with {labels} labels each leave some of the {classes} classes without a client: \
@@ -117,6 +129,28 @@ impl SplitError {
         Self::Range { name, value, range: range.to_owned() }
     }
 
+    /// The same, saying that clients need more rows because they keep some back.
+    pub(crate) fn beside_holdout(self, min_size: usize, rows: usize, holdout: f64) -> Self {
+        match self {
+            Self::Tries { min_size: least, .. } | Self::Rows { min_size: least, .. }
+                if least == rows && rows > min_size =>
+            {
+                Self::Holdout { rows, holdout, min_size, error: Box::new(self) }
+            }
+            other => other,
+        }
+    }
+
+    /// The same, naming the owners that the data has.
+    pub(crate) fn beside_owners(self, deck: &Deck) -> Self {
+        match (&self, deck.groups) {
+            (Self::Tries { .. } | Self::Rows { .. } | Self::Holdout { .. }, Some(groups)) => {
+                Self::Owners { error: Box::new(self), names: groups.names.clone() }
+            }
+            _ => self,
+        }
+    }
+
     /// Refuses what is no finite number above 0.
     pub(crate) fn unless_positive(name: &'static str, value: f64) -> Result<(), Self> {
         if value.is_finite() && value > 0.0 {
@@ -124,4 +158,10 @@ impl SplitError {
         }
         Err(Self::range(name, value, "the numbers above 0"))
     }
+}
+
+/// The first few of the names.
+fn some(names: &[String]) -> String {
+    let more = if names.len() > 4 { ", …" } else { "" };
+    names.iter().take(4).map(String::as_str).collect::<Vec<_>>().join(", ") + more
 }

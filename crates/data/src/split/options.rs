@@ -43,6 +43,12 @@ impl Kind {
         Self::File,
     ];
 
+    /// The kind's name.
+    pub fn word(self) -> &'static str {
+        let place = Self::ALL.iter().position(|kind| *kind == self);
+        Self::WORDS[place.expect("every kind is in the list")]
+    }
+
     /// The kind of that name.
     pub fn named(word: &str) -> Option<Self> {
         Self::WORDS.iter().position(|known| *known == word).map(|place| Self::ALL[place])
@@ -113,7 +119,7 @@ impl SplitOptions {
     /// The split of a kind that draws.
     pub(crate) fn drawn(&self, deck: &Deck, terms: &Terms) -> Result<Partition, SplitError> {
         let seed = terms.seed;
-        let Self { clients, alpha, min_size, self_balancing, tries, shards, labels, beta, .. } = *self;
+        let Self { clients, alpha, min_size, self_balancing, tries, shards, labels, .. } = *self;
         let Self { correlation, spread, alpha_even, .. } = *self;
         match self.kind {
             Kind::Iid => iid::split(deck, clients, seed),
@@ -123,12 +129,17 @@ impl SplitOptions {
             Kind::Hsu => Hsu { clients, alpha }.split(deck, seed),
             Kind::Shards => Shards { clients, shards }.split(deck, seed),
             Kind::Labels => Labels { clients, labels, min_size, tries }.split(deck, seed),
-            Kind::Quantity => Quantity { clients, beta, min_size, tries }.split(deck, seed),
+            Kind::Quantity => self.quantity().split(deck, seed),
             Kind::Correlated => {
                 Correlated { clients, alpha, alpha_even, spread, correlation, min_size, tries }
                     .split(deck, terms)
             }
             Kind::Natural | Kind::File => unreachable!("these draw nothing"),
         }
+    }
+
+    pub(crate) fn quantity(&self) -> Quantity {
+        let Self { clients, beta, min_size, tries, .. } = *self;
+        Quantity { clients, beta, min_size, tries }
     }
 }
