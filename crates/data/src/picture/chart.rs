@@ -66,7 +66,7 @@ fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], col
             // The area stands for the count.
             scene.circle(x, y, full * (*count as f32 / most).sqrt(), BLUE);
         }
-        if place % shown.len().div_ceil(20) == 0 {
+        if labelled(place, shown.len()) {
             let bottom = TOP + row * names.len() as f32 + 16.0;
             scene.text(x, bottom, 11.0, Anchor::Middle, client.client.to_string());
         }
@@ -74,6 +74,13 @@ fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], col
     let middle = LEFT + column * shown.len() as f32 / 2.0;
     scene.text(middle, TOP + row * names.len() as f32 + 34.0, 12.0, Anchor::Middle, "client");
     scene.text(LEFT - 8.0, TOP - 8.0, 12.0, Anchor::End, "class");
+}
+
+/// Every so many clients have their number written below, and the last one; none so near to it that they touch.
+fn labelled(place: usize, shown: usize) -> bool {
+    let every = shown.div_ceil(20);
+    let last = shown - 1;
+    place == last || (place.is_multiple_of(every) && (place + every <= last || every == 1))
 }
 
 #[expect(clippy::too_many_arguments, reason = "a place, a size and what is drawn there")]
@@ -96,17 +103,30 @@ fn histogram(
         counts[(((value - low) / step) as usize).min(BARS - 1)] += 1;
     }
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
-    let bar = width / BARS as f32;
+    let (bar, ground) = (width / BARS as f32, y + 20.0 + HEIGHT);
+    for tick in ticks(most) {
+        let at = ground - HEIGHT * tick as f32 / most as f32;
+        scene.rect(x, at, width, 0.5, GREY);
+        scene.rect(x - 4.0, at, 4.0, 1.0, INK);
+        scene.text(x - 7.0, at + 4.0, 11.0, Anchor::End, tick.to_string());
+    }
+    scene.rect(x, y + 20.0, 1.0, HEIGHT, INK);
     for (place, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let tall = HEIGHT * *count as f32 / most as f32;
         scene.rect(x + place as f32 * bar + 1.0, y + 20.0 + HEIGHT - tall, bar - 2.0, tall, color);
     }
     scene.rect(x, y + 20.0 + HEIGHT, width, 1.0, INK);
     scene.text(x + width / 2.0, y + 6.0, 12.0, Anchor::Middle, title);
-    scene.text(x - 6.0, y + 28.0, 11.0, Anchor::End, most.to_string());
     let bottom = y + HEIGHT + 38.0;
     scene.text(x, bottom, 11.0, Anchor::Start, format!("{low:.digits$}"));
     scene.text(x + width, bottom, 11.0, Anchor::End, format!("{high:.digits$}"));
+}
+
+/// Round numbers from 0 to at most `most`, five or so.
+fn ticks(most: u32) -> Vec<u32> {
+    let powers = (0..9).flat_map(|power| [1, 2, 5].map(|digit| digit * 10u32.pow(power)));
+    let step = powers.into_iter().find(|step| most / step <= 5).unwrap_or(most);
+    (0..=most / step).map(|tick| tick * step).collect()
 }
 
 /// At most so many clients, evenly spread over all.
@@ -137,6 +157,22 @@ mod tests {
             .collect();
         assert_eq!(radii.len(), 2);
         assert!((radii[0] / radii[1] - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_last_client_is_labelled_and_labels_keep_apart() {
+        for (shown, last) in [(1, vec![0]), (4, vec![2, 3]), (100, vec![90, 99]), (101, vec![90, 100])] {
+            let places: Vec<usize> = (0..shown).filter(|place| labelled(*place, shown)).collect();
+            assert_eq!(places[places.len() - last.len()..], last, "{shown}");
+        }
+    }
+
+    #[test]
+    fn the_axis_of_a_histogram_has_round_numbers() {
+        assert_eq!(ticks(3), [0, 1, 2, 3]);
+        assert_eq!(ticks(12), [0, 5, 10]);
+        assert_eq!(ticks(47), [0, 10, 20, 30, 40]);
+        assert_eq!(ticks(100), [0, 20, 40, 60, 80, 100]);
     }
 
     #[test]
