@@ -1,6 +1,7 @@
 //! `partition.json`: a saved split that another run, or another program, can use.
 
 use super::{Dealt, Deck, Partition};
+use crate::decode::json;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use thiserror::Error;
@@ -46,7 +47,7 @@ pub enum FileFlaw {
     #[error("at byte {offset}: expected a partition with set, rows and clients, found {error}")]
     Json {
         /// Where.
-        offset: usize,
+        offset: u64,
         /// What the parser says.
         error: serde_json::Error,
     },
@@ -142,11 +143,8 @@ impl PartitionFile {
 
     /// A file's content.
     pub fn parse(text: &str) -> Result<Self, FileFlaw> {
-        let offset = |error: &serde_json::Error| {
-            let before = text.split_inclusive('\n').take(error.line().saturating_sub(1));
-            before.map(str::len).sum::<usize>() + error.column().saturating_sub(1)
-        };
-        serde_json::from_str(text).map_err(|error| FileFlaw::Json { offset: offset(&error), error })
+        let wrong = |error| FileFlaw::Json { offset: json::offset(text.as_bytes(), &error), error };
+        serde_json::from_str(text).map_err(wrong)
     }
 
     /// Writes the file.
