@@ -27,6 +27,19 @@ pub enum SplitError {
         /// How many rows there are.
         rows: usize,
     },
+    /// Fewer rows than shards.
+    #[error(
+        "{clients} clients with {shards} shards each need {} rows, one for each shard, but there are {rows}",
+        clients.saturating_mul(*shards)
+    )]
+    Shards {
+        /// How many clients.
+        clients: usize,
+        /// How many shards each has.
+        shards: usize,
+        /// How many rows there are.
+        rows: usize,
+    },
     /// No try gave every client enough rows.
     #[error(
         "in {tries} tries the smallest client had at most {best} rows, and {min_size} are asked for: \

@@ -83,4 +83,10 @@ mod tests {
         // 600 IID rows of ten classes: about sqrt(2 C / (pi n)) / 2 = 0.05.
         assert!(statistics(1).mean_tvd < 0.08, "{}", statistics(1).mean_tvd);
     }
+
+    #[test]
+    fn given_shares_are_cut_as_the_specification_cuts_them() {
+        // "quantity_skew" of the golden file.
+        assert_eq!(ends(&[0.5, 0.3, 0.2], 100), [50, 80, 100]);
+    }
 }
