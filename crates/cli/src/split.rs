@@ -52,7 +52,7 @@ impl Split {
     /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         for plot in &self.plot {
-            drawn_as(plot)?;
+            drawn_as(plot).map_err(Failure::Request)?;
         }
         if let Some(folder) = &self.export {
             vacant(folder).map_err(Failure::request)?;
@@ -103,9 +103,9 @@ impl Split {
     fn draw(&self, experiment: &Experiment, statistics: &Statistics, data: &Loaded) -> anyhow::Result<()> {
         let scene = chart(&title(experiment), statistics, &data.class_names);
         for path in &self.plot {
-            let bytes = match path.extension() {
-                Some(end) if end == "png" => png(&scene)?,
-                _ => svg(&scene).into_bytes(),
+            let bytes = match drawn_as(path)? {
+                Drawing::Png => png(&scene)?,
+                Drawing::Svg => svg(&scene).into_bytes(),
             };
             std::fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
         }
@@ -132,10 +132,17 @@ fn title(experiment: &Experiment) -> String {
     }
 }
 
-fn drawn_as(path: &Path) -> Result<(), Failure> {
-    match path.extension() {
-        Some(end) if end == "svg" || end == "png" => Ok(()),
-        _ => Err(Failure::Request(anyhow!("--plot {} ends neither in .svg nor in .png", path.display()))),
+/// How a picture is written.
+enum Drawing {
+    Svg,
+    Png,
+}
+
+fn drawn_as(path: &Path) -> anyhow::Result<Drawing> {
+    match path.extension().map(|end| end.to_string_lossy().to_lowercase()).as_deref() {
+        Some("svg") => Ok(Drawing::Svg),
+        Some("png") => Ok(Drawing::Png),
+        _ => Err(anyhow!("--plot {} ends neither in .svg nor in .png", path.display())),
     }
 }
 

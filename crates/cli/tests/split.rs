@@ -94,14 +94,14 @@ fn pictures_and_clients_folders_are_written() {
         "--plot",
         &path("a.svg"),
         "--plot",
-        &path("a.png"),
+        &path("a.PNG"),
         "--export",
         &path("sites"),
     ]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     assert!(answer.out.contains("mean TVD") && answer.out.contains("hash"), "{}", answer.out);
     assert!(std::fs::read_to_string(path("a.svg")).unwrap().starts_with("<svg"));
-    assert_eq!(std::fs::read(path("a.png")).unwrap()[1..4], *b"PNG");
+    assert_eq!(std::fs::read(path("a.PNG")).unwrap()[1..4], *b"PNG");
     assert!(Path::new(&path("sites/partition.json")).is_file());
     // A site's folder is a data set of its own.
     let own = format!("data.set={}", path("sites/client-003"));
