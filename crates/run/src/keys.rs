@@ -85,7 +85,7 @@ pub const ALL: &[Key] = &[
     Key {
         path: "data.set",
         kind: Kind::Text { default: "fmnist-mini" },
-        about: "a name that fedtvd data list shows, a folder of images by class, or a CSV file",
+        about: "a name that fedtvd data list shows, a folder of PNG images by class, or a CSV file",
     },
     Key {
         path: "data.label",
@@ -115,7 +115,7 @@ pub const ALL: &[Key] = &[
     Key {
         path: "data.imbalance",
         kind: number(1.0, SHARE),
-        about: "r keeps r^c of class c, in training and test, for a true prior that is not uniform",
+        about: "r keeps r^c of class c, at least one row, in training and test: a true prior that is not uniform",
     },
     Key {
         path: "split.kind",
