@@ -22,7 +22,7 @@ pub fn chart(title: &str, statistics: &Statistics, class_names: &[String]) -> Sc
     let wide = column * shown.len() as f32;
     let high = row * classes as f32;
     let mut scene =
-        Scene { width: (LEFT + wide + 30.0).max(760.0), height: TOP + high + 330.0, items: vec![] };
+        Scene { width: (LEFT + wide + 30.0).max(880.0), height: TOP + high + 330.0, items: vec![] };
     scene.text(LEFT, 28.0, 18.0, Anchor::Start, title);
     scene.text(LEFT, 50.0, 12.0, Anchor::Start, caption(statistics, shown.len()));
     bubbles(&mut scene, &shown, class_names, column, row);
@@ -38,11 +38,15 @@ pub fn chart(title: &str, statistics: &Statistics, class_names: &[String]) -> Sc
 fn caption(statistics: &Statistics, shown: usize) -> String {
     let all = statistics.clients.len();
     let some = if shown < all { format!(" ({shown} shown)") } else { String::new() };
-    let correlation = statistics.size_tvd_correlation.map_or("-".to_owned(), |r| format!("{r:+.2}"));
+    let shown = |r: Option<f64>| r.map_or("-".to_owned(), |r| format!("{r:+.2}"));
     format!(
-        "{all} clients{some} · mean TVD {:.3} · size variation {:.3} · correlation of size and TVD {correlation} · \
+        "{all} clients{some} · mean TVD {:.3} · size variation {:.3} · correlation of size and TVD {}, of ranks {} · \
          {:.1} effective classes",
-        statistics.mean_tvd, statistics.size_cv, statistics.effective_classes
+        statistics.mean_tvd,
+        statistics.size_cv,
+        shown(statistics.size_tvd_correlation),
+        shown(statistics.size_tvd_rank_correlation),
+        statistics.effective_classes
     )
 }
 
@@ -55,8 +59,7 @@ fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], col
         let y = TOP + (class as f32 + 0.5) * row;
         scene.rect(LEFT, y - 0.25, column * shown.len() as f32, 0.5, GREY);
         if class % every == 0 {
-            let name: String = name.chars().take(12).collect();
-            scene.text(LEFT - 8.0, y + 4.0, 11.0, Anchor::End, name);
+            scene.text(LEFT - 8.0, y + 4.0, 11.0, Anchor::End, short(name));
         }
     }
     for (place, client) in shown.iter().enumerate() {
@@ -74,6 +77,14 @@ fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], col
     let middle = LEFT + column * shown.len() as f32 / 2.0;
     scene.text(middle, TOP + row * names.len() as f32 + 34.0, 12.0, Anchor::Middle, "client");
     scene.text(LEFT - 8.0, TOP - 8.0, 12.0, Anchor::End, "class");
+}
+
+/// A name that fits beside the bubbles.
+fn short(name: &str) -> String {
+    match name.chars().count() {
+        ..=12 => name.to_owned(),
+        _ => name.chars().take(11).chain(['.']).collect(),
+    }
 }
 
 /// Every so many clients have their number written below, and the last one; none so near to it that they touch.
@@ -165,6 +176,11 @@ mod tests {
             let places: Vec<usize> = (0..shown).filter(|place| labelled(*place, shown)).collect();
             assert_eq!(places[places.len() - last.len()..], last, "{shown}");
         }
+    }
+
+    #[test]
+    fn a_long_name_is_cut_visibly() {
+        assert_eq!(["T-shirt", "narrowed vessel"].map(short), ["T-shirt", "narrowed ve."]);
     }
 
     #[test]
