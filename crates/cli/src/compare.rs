@@ -18,6 +18,7 @@ use fedtvd_run::config::Config;
 use fedtvd_run::summary::Summary;
 use fedtvd_run::value::Value;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -68,6 +69,7 @@ impl Compare {
         let quiet = self.output.quiet || self.output.json;
         if !quiet {
             eprintln!("{}\n", heading(&config, &comparison));
+            notes(&comparison).iter().for_each(|note| eprintln!("note: {note}"));
         }
         let bars = Bars::new(&comparison, quiet);
         let out = self.out.clone().unwrap_or_else(|| unused("compare", &config, &self.strategies.join(",")));
@@ -123,6 +125,11 @@ pub(crate) fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
         ([count], Value::Whole(first)) => Ok((first..first.saturating_add(*count)).collect()),
         _ => Ok(numbers),
     }
+}
+
+/// What a user should know about data and splits, each once.
+fn notes(comparison: &Comparison) -> BTreeSet<&str> {
+    comparison.setups().flat_map(|setup| &setup.notes).map(String::as_str).collect()
 }
 
 fn heading(config: &Config, comparison: &Comparison) -> String {

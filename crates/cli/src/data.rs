@@ -1,7 +1,7 @@
 //! `fedtvd data list|fetch|verify|path`: the data sets, and getting the full ones.
 
 use crate::request::{Failure, Output};
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use fedtvd_data::set::{ALL, Entry, Places, Verdict, fetch, named, verify};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -183,27 +183,43 @@ impl Verify {
             [] => ALL.iter().filter(|entry| entry.parts.is_empty() || places.path(entry).is_ok()).collect(),
             names => names.iter().map(|name| entry(name)).collect::<Result<_, _>>()?,
         };
-        let mut verdicts = Vec::new();
+        let (mut verdicts, mut missing) = (Vec::new(), Vec::new());
         for entry in entries {
-            verdicts
-                .push(verify(entry, &places).with_context(|| entry.name.to_owned()).map_err(Failure::Work)?);
+            match verify(entry, &places) {
+                Ok(verdict) => verdicts.push(verdict),
+                Err(error) => missing.push(error.to_string()),
+            }
         }
-        self.output.answer(&verdicts, || verdicts.iter().map(text).collect())?;
+        if !verdicts.is_empty() {
+            self.output.answer(&verdicts, || verdicts.iter().map(text).collect())?;
+        }
         let wrong: Vec<&str> =
             verdicts.iter().filter(|verdict| !verdict.right).map(|verdict| verdict.set.as_str()).collect();
-        if wrong.is_empty() {
-            return Ok(());
+        let also = |missing: &[String]| missing.iter().map(|error| format!("; {error}")).collect::<String>();
+        match (wrong.as_slice(), missing.as_slice()) {
+            ([], []) => Ok(()),
+            ([], missing) => Err(Failure::Request(anyhow!("{}", missing.join("; ")))),
+            (wrong, missing) => {
+                Err(Failure::Work(anyhow!("{}: not as published{}", wrong.join(", "), also(missing))))
+            }
         }
-        Err(Failure::Work(anyhow!("{}: not as published", wrong.join(", "))))
     }
 }
 
 fn text(verdict: &Verdict) -> String {
     let mut text = format!("{}: {}\n", verdict.set, verdict.path);
     for check in &verdict.files {
-        let found = check.found.as_deref().unwrap_or("missing");
         let mark = if check.right { "right" } else { "WRONG" };
-        let _ = writeln!(text, "  {mark}  {:28} SHA-256 {found}", check.file);
+        let found = match (&check.found, &check.flaw) {
+            (Some(found), _) => format!("SHA-256 {found}"),
+            (None, Some(flaw)) => flaw.clone(),
+            (None, None) => "missing".to_owned(),
+        };
+        let _ = writeln!(text, "  {mark}  {:28} {found}", check.file);
+    }
+    if let Some(flaw) = &verdict.flaw {
+        let _ = writeln!(text, "  WRONG  rows cannot be counted: {flaw}");
+        return text;
     }
     for (part, counts, expected) in [("training", 0), ("test", 1)]
         .map(|(part, place)| (part, &verdict.counts[place], &verdict.expected_counts[place]))
@@ -226,7 +242,7 @@ impl Path {
             let name = entry.name;
             return Err(Failure::Request(anyhow!("{name} is inside the program; it has no path")));
         }
-        let path = self.folder.places().path(entry).map_err(Failure::work)?;
+        let path = self.folder.places().path(entry).map_err(Failure::request)?;
         let view = PathView { name: entry.name, path };
         self.output.answer(&view, || format!("{}\n", view.path.display()))
     }

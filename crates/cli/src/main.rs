@@ -19,6 +19,7 @@ mod run;
 mod split;
 mod strategies;
 mod sweep;
+mod theory;
 mod verify;
 mod watch;
 mod weights;

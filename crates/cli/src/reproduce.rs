@@ -1,17 +1,22 @@
 //! `fedtvd reproduce`: the paper's tables and figures, with its own numbers beside ours.
 
 use crate::compare::seeds;
+use crate::report::write;
 use crate::request::{Failure, Output, quoted, workers};
 use crate::run::duration;
 use crate::sweep::run;
+use crate::theory;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_data::set::Places;
+use fedtvd_lab::collection::Collection;
 use fedtvd_lab::forecast::forecast;
 use fedtvd_lab::grid::Cell;
+use fedtvd_lab::papers_figures::{papers_figures, table};
 use fedtvd_lab::preset::{self, Preset};
 use fedtvd_lab::reproduction::{Row, csv, markdown, rows};
 use fedtvd_lab::shard::Shard;
+use fedtvd_run::config::Config;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -65,6 +70,8 @@ enum Which {
     Lambda,
     /// Figures 1 to 5 as SVG, with the runs that they need
     Figures,
+    /// The convergence bound and the claim about gradients' dissent, on a convex problem
+    Theory,
 }
 
 #[derive(Serialize)]
@@ -83,6 +90,7 @@ impl Reproduce {
             Which::Participation => Preset::Participation,
             Which::Lambda => Preset::Lambda,
             Which::Figures => Preset::Figures,
+            Which::Theory => return self.theory(),
         };
         let grid = self.grid(preset)?;
         let shard = self.shard.unwrap_or(Shard::WHOLE);
@@ -109,8 +117,9 @@ impl Reproduce {
         let standings = run(&own, &self.out, &places, workers, self.output)?;
         let rows = rows(preset, &own, &standings);
         self.keep(&rows)?;
+        let drawn = if preset == Preset::Figures { self.draw(&own)? } else { String::new() };
         let view = View { experiment: self.name(), table: preset.table(), rows: &rows, directory: &self.out };
-        self.output.answer(&view, || self.text(&rows))?;
+        self.output.answer(&view, || self.text(&rows) + &drawn)?;
         match rows.iter().filter(|row| row.missing.is_some()).count() {
             0 => Ok(()),
             some => Err(Failure::Work(anyhow!(
@@ -120,12 +129,28 @@ impl Reproduce {
         }
     }
 
-    /// The runs that were asked for.
-    fn grid(&self, preset: Preset) -> Result<Vec<Cell>, Failure> {
+    /// The theory needs no training runs.
+    fn theory(&self) -> Result<(), Failure> {
+        let mut config = self.protocol()?;
+        if let Some(set) = self.dataset.first() {
+            config.set(&format!("data.set={set}")).map_err(Failure::request)?;
+        }
+        let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
+        theory::answer(&config, &seeds, self.rounds, &Places::new(self.data.clone()), &self.out, self.output)
+    }
+
+    /// The paper's protocol with the changes that were asked for.
+    fn protocol(&self) -> Result<Config, Failure> {
         let mut config = preset::protocol();
         for setting in &self.set {
             config.set(setting).map_err(Failure::request)?;
         }
+        Ok(config)
+    }
+
+    /// The runs that were asked for.
+    fn grid(&self, preset: Preset) -> Result<Vec<Cell>, Failure> {
+        let mut config = self.protocol()?;
         if let Some(rounds) = self.rounds {
             config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
         }
@@ -153,6 +178,23 @@ impl Reproduce {
                 .map_err(Failure::Work)?;
         }
         Ok(())
+    }
+
+    /// Draws the paper's figures from the runs that are done, with a table of what each shows.
+    fn draw(&self, cells: &[&Cell]) -> Result<String, Failure> {
+        let done = cells.iter().filter(|cell| self.done(cell)).map(|cell| self.out.join(&cell.folder));
+        let directories: Vec<PathBuf> = done.collect();
+        if directories.is_empty() {
+            return Ok(String::new());
+        }
+        let collection = Collection::read(&directories, &mut |error| eprintln!("fedtvd: left out: {error}"));
+        let drawn = papers_figures(&collection.map_err(Failure::work)?);
+        let table = table(&drawn);
+        let mut files: Vec<(String, String)> =
+            drawn.into_iter().map(|one| (format!("figures/{}", one.file), one.svg)).collect();
+        files.push(("what-the-figures-show.md".to_owned(), table.clone()));
+        write(&self.out, &files).map_err(Failure::Work)?;
+        Ok(format!("\n{table}"))
     }
 
     fn text(&self, rows: &[Row]) -> String {

@@ -59,9 +59,6 @@ impl Run {
             }
         };
         let runner = Runner::start(&config, &data, &out, means).map_err(failure)?;
-        for note in &data.loaded.notes {
-            self.watch.note(self.output, note);
-        }
         go(runner, &self.watch, self.output)
     }
 }

@@ -3,14 +3,12 @@
 use crate::request::{Configured, Failure, Output};
 use anyhow::{Context, anyhow};
 use clap::Args;
-use fedtvd_core::statistic::Reference;
-use fedtvd_data::export::export;
-use fedtvd_data::holdout::keep_back;
+use fedtvd_data::export::{export, vacant};
 use fedtvd_data::picture::{chart, png, svg, terminal};
 use fedtvd_data::set::Loaded;
-use fedtvd_data::split::{Deck, Kind, Partition, PartitionFile};
-use fedtvd_data::statistics::{Statistics, counts};
-use fedtvd_run::experiment::{Experiment, ReferenceSource};
+use fedtvd_data::split::{Dealt, Deck, Kind, PartitionFile, Terms};
+use fedtvd_data::statistics::Statistics;
+use fedtvd_run::experiment::Experiment;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +24,7 @@ pub(crate) struct Split {
     /// Draw bubbles and histograms into a file that ends in .svg or .png; may be given several times
     #[arg(long, value_name = "FILE")]
     plot: Vec<PathBuf>,
-    /// Write each client's own data to a folder of its own below this one
+    /// Write each client's own data to a folder of its own below this one, which must not hold clients yet
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     #[command(flatten)]
@@ -42,6 +40,7 @@ struct View<'a> {
     classes: usize,
     #[serde(flatten)]
     statistics: &'a Statistics,
+    asked_rank_correlation: Option<f64>,
     names: Option<&'a [String]>,
     partition: &'a Path,
     plots: &'a [PathBuf],
@@ -53,68 +52,60 @@ impl Split {
     /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         for plot in &self.plot {
-            drawn_as(plot)?;
+            drawn_as(plot).map_err(Failure::Request)?;
+        }
+        if let Some(folder) = &self.export {
+            vacant(folder).map_err(Failure::request)?;
         }
         let experiment = Experiment::of(&self.configured.read()?).map_err(Failure::request)?;
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
-        let partition = experiment.split.split(&deck, experiment.split_seed).map_err(Failure::request)?;
-        let clients = keep_back(&partition, experiment.holdout, experiment.split_seed);
-        // What is kept back trains nobody, so sizes and distances leave it out, as a run does.
-        let training = Partition { clients: clients.iter().map(|rows| rows.train.clone()).collect() };
-        let reference = reference(&experiment.reference, &data, &training)?;
-        let statistics = Statistics {
-            hash: partition.hash(),
-            ..Statistics::of(&training, data.samples.labels(), &reference)
-        };
-        let names = data.groups.as_ref().filter(|_| experiment.split.kind == Kind::Natural);
-        let names = names.map(|groups| groups.names.clone());
-        let saved = self.save(&experiment, &deck, &partition, names.clone()).map_err(Failure::Work)?;
+        let Experiment { split_seed: seed, holdout, .. } = experiment;
+        let reference = experiment.reference.known(deck.classes);
+        let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
+        let dealt = experiment.split.deal(&deck, &terms).map_err(Failure::request)?;
+        let statistics = dealt.statistics(&deck, &terms);
+        let Dealt { partition, clients, names, notes } = dealt;
+        let notes = [data.notes.as_slice(), &notes].concat();
+        let file = PartitionFile::new(&experiment.data.set, &deck, &partition, names.clone());
+        let saved = self.save(&file, &statistics.hash).map_err(Failure::Work)?;
         self.draw(&experiment, &statistics, &data).map_err(Failure::Work)?;
         if let Some(folder) = &self.export {
-            export(&experiment.data.set, &data, &clients, folder)
-                .and_then(|_| std::fs::copy(&saved, folder.join("partition.json")))
-                .with_context(|| format!("writing the clients to {}", folder.display()))
-                .map_err(Failure::Work)?;
+            export(&experiment.data.set, &data, &clients, folder).map_err(Failure::work)?;
+            file.write(&folder.join("partition.json")).map_err(Failure::work)?;
         }
-        let place = Kind::ALL.iter().position(|kind| *kind == experiment.split.kind);
         let view = View {
             set: &experiment.data.set,
-            kind: Kind::WORDS[place.unwrap_or(0)],
+            kind: experiment.split.kind.word(),
             seed: experiment.split_seed,
             rows: deck.labels.len(),
             classes: deck.classes,
             statistics: &statistics,
+            asked_rank_correlation: experiment.split.asked_correlation(),
             names: names.as_deref(),
             partition: &saved,
             plots: &self.plot,
             export: self.export.as_deref(),
-            notes: &data.notes,
+            notes: &notes,
         };
         self.output.answer(&view, || text(&view))
     }
 
-    fn save(
-        &self,
-        experiment: &Experiment,
-        deck: &Deck,
-        partition: &Partition,
-        names: Option<Vec<String>>,
-    ) -> anyhow::Result<PathBuf> {
-        let own = || PathBuf::from("runs").join(format!("split-{}", &partition.hash()[..8]));
+    fn save(&self, file: &PartitionFile, hash: &str) -> anyhow::Result<PathBuf> {
+        let own = || PathBuf::from("runs").join(format!("split-{}", &hash[..8]));
         let folder = self.out.clone().unwrap_or_else(own);
         std::fs::create_dir_all(&folder).with_context(|| format!("making {}", folder.display()))?;
         let path = folder.join("partition.json");
-        PartitionFile::new(&experiment.data.set, deck, partition, names).write(&path)?;
+        file.write(&path)?;
         Ok(path)
     }
 
     fn draw(&self, experiment: &Experiment, statistics: &Statistics, data: &Loaded) -> anyhow::Result<()> {
         let scene = chart(&title(experiment), statistics, &data.class_names);
         for path in &self.plot {
-            let bytes = match path.extension() {
-                Some(end) if end == "png" => png(&scene)?,
-                _ => svg(&scene).into_bytes(),
+            let bytes = match drawn_as(path)? {
+                Drawing::Png => png(&scene)?,
+                Drawing::Svg => svg(&scene).into_bytes(),
             };
             std::fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
         }
@@ -141,27 +132,17 @@ fn title(experiment: &Experiment) -> String {
     }
 }
 
-fn drawn_as(path: &Path) -> Result<(), Failure> {
-    match path.extension() {
-        Some(end) if end == "svg" || end == "png" => Ok(()),
-        _ => Err(Failure::Request(anyhow!("--plot {} ends neither in .svg nor in .png", path.display()))),
-    }
+/// How a picture is written.
+enum Drawing {
+    Svg,
+    Png,
 }
 
-fn reference(source: &ReferenceSource, data: &Loaded, partition: &Partition) -> Result<Reference, Failure> {
-    let classes = data.samples.classes();
-    match source {
-        ReferenceSource::Uniform => Ok(Reference::uniform(classes)),
-        ReferenceSource::Given(given) if given.classes() == classes => Ok(given.clone()),
-        ReferenceSource::Given(given) => Err(Failure::Request(anyhow!(
-            "labels.reference has {} numbers, but the data has {classes} classes",
-            given.classes()
-        ))),
-        ReferenceSource::Aggregated => {
-            let all: Vec<Vec<u64>> =
-                partition.clients.iter().map(|rows| counts(rows, data.samples.labels(), classes)).collect();
-            Reference::aggregated(all.iter().map(Vec::as_slice)).map_err(Failure::work)
-        }
+fn drawn_as(path: &Path) -> anyhow::Result<Drawing> {
+    match path.extension().map(|end| end.to_string_lossy().to_lowercase()).as_deref() {
+        Some("svg") => Ok(Drawing::Svg),
+        Some("png") => Ok(Drawing::Png),
+        _ => Err(anyhow!("--plot {} ends neither in .svg nor in .png", path.display())),
     }
 }
 

@@ -159,8 +159,8 @@ fn conclude(cells: &[&Cell], standings: &[Standing], out: &Path, output: Output)
     output.answer(&view, || text(&view))?;
     match (failed, left) {
         (0, 0) => Ok(()),
-        (0, left) => Err(Failure::Work(anyhow!("{left} runs are left; the same command goes on"))),
-        (failed, _) => Err(Failure::Work(anyhow!("{failed} runs failed; the same command tries them again"))),
+        (0, left) => Err(Failure::Work(anyhow!("{} left; the same command goes on", runs(left)))),
+        (failed, _) => Err(Failure::Work(anyhow!("{} failed; the same command tries again", runs(failed)))),
     }
 }
 
@@ -195,8 +195,13 @@ fn text(view: &View<'_>) -> String {
         let _ = writeln!(text, "{} seed {}{setting} {}{what}", cell.strategy, cell.seed, cell.state);
     }
     let View { done, failed, left, .. } = view;
-    let _ = writeln!(text, "{done} runs done, {failed} failed, {left} left");
+    let _ = writeln!(text, "{} done, {failed} failed, {left} left", runs(*done));
     let out = quoted(&view.directory.display().to_string());
     let _ = writeln!(text, "Runs:   {out}\nReport: fedtvd report {out}");
     text
+}
+
+/// So many runs, in words.
+fn runs(count: usize) -> String {
+    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }

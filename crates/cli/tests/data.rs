@@ -33,6 +33,33 @@ fn the_embedded_set_verifies_and_a_broken_copy_does_not() {
 }
 
 #[test]
+fn a_set_that_cannot_be_read_does_not_hide_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let set = folder.path().join("heart-disease");
+    std::fs::create_dir(&set).unwrap();
+    for hospital in ["cleveland", "hungarian", "switzerland", "va"] {
+        std::fs::write(set.join(format!("processed.{hospital}.data")), "no patient\n").unwrap();
+    }
+    let data = ["--data", folder.path().to_str().unwrap(), "--json"];
+    let answer = fedtvd(&[["data", "verify", "heart", "cifar100", "fmnist-mini"].as_slice(), &data].concat());
+    let verdicts: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let sets: Vec<(&str, bool)> = verdicts
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|verdict| (verdict["set"].as_str().unwrap(), verdict["right"].as_bool().unwrap()))
+        .collect();
+    assert_eq!(sets, [("heart", false), ("fmnist-mini", true)]);
+    assert!(
+        verdicts[0]["flaw"].as_str().unwrap().contains("processed.cleveland.data: at byte 0"),
+        "{verdicts}"
+    );
+    assert_eq!(answer.code, 1);
+    let said = "fedtvd: heart: not as published; cifar100 is not on this machine: looked for";
+    assert!(answer.err.starts_with(said), "{}", answer.err);
+}
+
+#[test]
 fn a_set_that_is_there_has_a_path() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_str().unwrap();
@@ -53,5 +80,15 @@ fn wrong_requests_exit_with_2() {
         let answer = fedtvd(&[["data"].as_slice(), &arguments].concat());
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);
         assert!(answer.err.starts_with(&format!("fedtvd: {sentence}")), "{arguments:?}: {}", answer.err);
+    }
+    // A set that is not there is a wrong request whoever asks for it.
+    for arguments in [["data", "path", "cifar100"], ["data", "verify", "cifar100"]] {
+        let answer = fedtvd(&[arguments.as_slice(), &["--data", "/nowhere"]].concat());
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);
+        assert!(
+            answer.err.starts_with("fedtvd: cifar100 is not on this machine: looked for"),
+            "{}",
+            answer.err
+        );
     }
 }

@@ -43,6 +43,8 @@ fn the_page_of_fields_is_true() {
     let with_small =
         |call: &[&str]| -> Vec<String> { call.iter().chain(&small).map(ToString::to_string).collect() };
     let plain = |call: &[&str]| -> Vec<String> { call.iter().map(ToString::to_string).collect() };
+    let grid = place("grid.toml");
+    std::fs::write(&grid, "[sweep]\nseed = [1, 2]\n").unwrap();
     let calls = [
         (
             "compare",
@@ -59,6 +61,12 @@ fn the_page_of_fields_is_true() {
         ("split", plain(&["split", "--set", "clients=20", "--out", &split])),
         ("data list", plain(&["data", "list"])),
         ("init", plain(&["init"])),
+        ("sweep", with_small(&["sweep", &grid, "--out", &place("sweep")])),
+        ("reproduce", {
+            let call =
+                ["reproduce", "skew", "--dataset", "fmnist-mini", "--strategies", "fedavg", "--seeds", "1"];
+            with_small(&[call.as_slice(), &["--out", &place("paper")]].concat())
+        }),
     ];
     for (section, call) in calls {
         let call: Vec<&str> = call.iter().map(String::as_str).chain(["--json", "--quiet"]).collect();

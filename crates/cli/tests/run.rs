@@ -44,6 +44,28 @@ fn a_run_directory_holds_everything_and_its_model_can_be_used() {
 }
 
 #[test]
+fn a_run_on_natural_owners_saves_their_names_and_tells_what_was_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("wards.csv");
+    let row =
+        |n: usize| format!("{},{},{}\n", n, ["north", "south"][n % 2], ["0", "1", "1.0", "?"][n / 2 % 4]);
+    std::fs::write(&table, (0..80).fold("x,ward,label\n".to_owned(), |text, n| text + &row(n))).unwrap();
+    let (out, set) = (folder.path().join("run"), format!("data.set={}", table.display()));
+    let natural = ["--set", &set, "--set", "data.group=ward", "--set", "split.kind=natural"];
+    let base = ["run", "--out", out.to_str().unwrap(), "--set", "rounds=1", "--set", "fraction=1"];
+    let answer = fedtvd(&[base.as_slice(), &["--set", "model.name=logistic"], &natural].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(
+        answer.err.contains("note: label: 20 of 80 are missing; these rows are left out"),
+        "{}",
+        answer.err
+    );
+    let saved = std::fs::read_to_string(out.join("partition.json")).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
+    assert_eq!(saved["names"], serde_json::json!(["north", "south"]));
+}
+
+#[test]
 fn any_number_of_workers_gives_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
     for strategy in ["fedtvd+balanced", "scaffold", "fedadam"] {

@@ -38,6 +38,23 @@ fn the_cohorts_seed_does_not_move_the_split_and_its_own_does() {
 }
 
 #[test]
+fn a_chosen_rank_correlation_is_reached_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    for asked in [0.8, -0.8] {
+        let set = format!("split.correlation={asked}");
+        let view = split(folder.path(), &["--set", "split.kind=correlated", "--set", &set]);
+        assert_eq!(view["asked_rank_correlation"], asked);
+        let rank = view["size_tvd_rank_correlation"].as_f64().unwrap();
+        assert!((rank - asked).abs() <= 0.02, "{asked}: {rank}");
+        let note = view["notes"][0].as_str().unwrap();
+        assert!(
+            note.starts_with(&format!("rank correlation of size and TVD: asked for {asked}, got ")),
+            "{note}"
+        );
+    }
+}
+
+#[test]
 fn a_saved_partition_is_the_same_split_again() {
     let folder = tempfile::tempdir().unwrap();
     let drawn = split(folder.path(), &["--set", "split.kind=shards"]);
@@ -55,7 +72,12 @@ fn what_is_kept_back_does_not_count() {
     let whole = split(folder.path(), &iid);
     let part = split(folder.path(), &[iid.as_slice(), &["--set", "split.holdout=0.15"]].concat());
     assert_eq!((&whole["clients"][3]["size"], &part["clients"][3]["size"]), (&1200.into(), &1020.into()));
-    assert_eq!(whole["hash"], part["hash"]);
+    // Another hold-out is another split, of the same lists.
+    assert_ne!(whole["hash"], part["hash"]);
+    let more = split(folder.path(), &[iid.as_slice(), &["--set", "split.holdout=0.2"]].concat());
+    assert_ne!(more["hash"], part["hash"]);
+    let saved = std::fs::read_to_string(folder.path().join("partition.json")).unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&saved).unwrap()["hash"], whole["hash"]);
 }
 
 #[test]
@@ -72,20 +94,37 @@ fn pictures_and_clients_folders_are_written() {
         "--plot",
         &path("a.svg"),
         "--plot",
-        &path("a.png"),
+        &path("a.PNG"),
         "--export",
         &path("sites"),
     ]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     assert!(answer.out.contains("mean TVD") && answer.out.contains("hash"), "{}", answer.out);
     assert!(std::fs::read_to_string(path("a.svg")).unwrap().starts_with("<svg"));
-    assert_eq!(std::fs::read(path("a.png")).unwrap()[1..4], *b"PNG");
+    assert_eq!(std::fs::read(path("a.PNG")).unwrap()[1..4], *b"PNG");
     assert!(Path::new(&path("sites/partition.json")).is_file());
     // A site's folder is a data set of its own.
     let own = format!("data.set={}", path("sites/client-003"));
     let site = split(folder.path(), &["--set", &own, "--set", "split.kind=iid", "--set", "clients=1"]);
     let whole = split(folder.path(), &["--set", "clients=4"]);
     assert_eq!(site["clients"][0]["counts"], whole["clients"][3]["counts"]);
+}
+
+#[test]
+fn clients_are_not_exported_beside_those_of_another_split() {
+    let folder = tempfile::tempdir().unwrap();
+    let (sites, other) = (folder.path().join("sites"), folder.path().join("other"));
+    let sites = sites.to_str().unwrap();
+    // The folder of clients may be that of partition.json too.
+    split(Path::new(sites), &["--set", "clients=4", "--export", sites]);
+    let before = std::fs::read(format!("{sites}/partition.json")).unwrap();
+    let saved: Value = serde_json::from_slice(&before).unwrap();
+    assert_eq!(saved["clients"].as_array().map(Vec::len), Some(4));
+    let arguments = ["split", "--set", "clients=3", "--export", sites, "--out", other.to_str().unwrap()];
+    let answer = fedtvd(&arguments);
+    assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{}", answer.err);
+    assert!(answer.err.contains("holds client-000 already"), "{}", answer.err);
+    assert!(!other.exists() && std::fs::read(format!("{sites}/partition.json")).unwrap() == before);
 }
 
 #[test]

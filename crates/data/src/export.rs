@@ -2,16 +2,73 @@
 
 use crate::holdout::Rows;
 use crate::set::{About, Loaded, Site};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+const START: &str = "client-";
+
+/// Why clients' folders are not written.
+#[derive(Debug, Error)]
+pub enum ExportError {
+    /// Folders of other clients are there.
+    #[error(
+        "{} holds {first} already, and clients of two splits must not mix: name another folder, or remove its \
+         client-* folders first",
+        folder.display()
+    )]
+    Taken {
+        /// Where the clients were to go.
+        folder: PathBuf,
+        /// The first of those that are there.
+        first: String,
+    },
+    /// The disk.
+    #[error("{}: {error}", path.display())]
+    Disk {
+        /// Which file or folder.
+        path: PathBuf,
+        /// What the system says.
+        error: std::io::Error,
+    },
+}
+
+/// Checks that no client's folder is below `folder`, which need not exist; nothing is ever deleted.
+pub fn vacant(folder: &Path) -> Result<(), ExportError> {
+    let disk = |error| ExportError::Disk { path: folder.to_owned(), error };
+    let entries = match std::fs::read_dir(folder) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        entries => entries.map_err(disk)?,
+    };
+    let mut clients = Vec::new();
+    for entry in entries {
+        let name = entry.map_err(disk)?.file_name().to_string_lossy().into_owned();
+        if name.starts_with(START) {
+            clients.push(name);
+        }
+    }
+    match clients.into_iter().min() {
+        None => Ok(()),
+        Some(first) => Err(ExportError::Taken { folder: folder.to_owned(), first }),
+    }
+}
 
 /// Writes `client-NUMBER` below `folder` for each client: what it trains on, and for testing what it keeps back.
-pub fn export(set: &str, data: &Loaded, clients: &[Rows], folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+pub fn export(
+    set: &str,
+    data: &Loaded,
+    clients: &[Rows],
+    folder: &Path,
+) -> Result<Vec<PathBuf>, ExportError> {
+    vacant(folder)?;
     let about = About { set: set.to_owned(), classes: data.class_names.clone(), normal: data.normal.clone() };
     let digits = clients.len().saturating_sub(1).max(100).to_string().len();
     let mut folders = Vec::new();
     for (client, Rows { train, holdout }) in clients.iter().enumerate() {
-        let folder = folder.join(format!("client-{client:0digits$}"));
-        Site { about: about.clone(), samples: &data.samples, train, test: holdout }.write(&folder)?;
+        let folder = folder.join(format!("{START}{client:0digits$}"));
+        Site { about: about.clone(), samples: &data.samples, train, test: holdout }
+            .write(&folder)
+            .map_err(|error| ExportError::Disk { path: folder.clone(), error })?;
         folders.push(folder);
     }
     Ok(folders)
@@ -20,17 +77,16 @@ pub fn export(set: &str, data: &Loaded, clients: &[Rows], folder: &Path) -> std:
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::holdout::keep_back;
     use crate::set::{DataOptions, Places};
-    use crate::split::{Deck, SplitOptions};
+    use crate::split::{Deck, SplitOptions, Terms};
 
     #[test]
     fn a_directory_holds_exactly_what_its_client_has() {
         let places = Places::new(None);
         let data = DataOptions::default().load(&places).unwrap();
         let split = SplitOptions { clients: 3, ..SplitOptions::default() };
-        let partition = split.split(&Deck::new(&data.samples, None), 1).unwrap();
-        let clients = keep_back(&partition, 0.1, 1);
+        let terms = Terms { set: "fmnist-mini", seed: 1, holdout: 0.1, reference: None };
+        let clients = split.deal(&Deck::new(&data.samples, None), &terms).unwrap().clients;
         let folder = tempfile::tempdir().unwrap();
         let folders = export("fmnist-mini", &data, &clients, folder.path()).unwrap();
         assert_eq!(folders[2], folder.path().join("client-002"));
@@ -49,5 +105,20 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn clients_of_two_splits_do_not_mix() {
+        let data = DataOptions::default().load(&Places::new(None)).unwrap();
+        let clients: Vec<Rows> = (0..3).map(|row| Rows { train: vec![row], holdout: vec![] }).collect();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("README"), "mine").unwrap();
+        export("x", &data, &clients, folder.path()).unwrap();
+        let refused = export("x", &data, &clients[..2], folder.path()).unwrap_err().to_string();
+        assert!(refused.contains("holds client-000 already"), "{refused}");
+        assert!(
+            folder.path().join("client-002/set.json").is_file() && folder.path().join("README").is_file()
+        );
+        vacant(&folder.path().join("new")).unwrap();
     }
 }

@@ -1,7 +1,9 @@
 //! Rows that a client keeps back from training, to judge a model by.
 
+use crate::hex;
 use crate::split::Partition;
 use fedtvd_core::stream::{Purpose, Stream};
+use sha2::{Digest, Sha256};
 
 /// A client's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub struct Rows {
 /// `share` is from 0 to below 1.
 pub fn keep_back(partition: &Partition, share: f64, seed: u64) -> Vec<Rows> {
     let divided = |(client, rows): (usize, &Vec<u32>)| {
-        let kept = ((rows.len() as f64 * share + 1e-9) as usize).min(rows.len().saturating_sub(1));
+        let kept = kept(rows.len(), share);
         let mut train = rows.clone();
         if kept > 0 {
             Stream::at(seed, Purpose::Holdout, 0, client as u32).shuffle(&mut train);
@@ -28,6 +30,32 @@ pub fn keep_back(partition: &Partition, share: f64, seed: u64) -> Vec<Rows> {
         Rows { train, holdout }
     };
     partition.clients.iter().enumerate().map(divided).collect()
+}
+
+/// How many of `size` rows are kept back.
+fn kept(size: usize, share: f64) -> usize {
+    ((size as f64 * share + 1e-9) as usize).min(size.saturating_sub(1))
+}
+
+/// The least rows of a client that has `min_size` of them left to train on.
+pub(crate) fn rows_for(min_size: usize, share: f64) -> usize {
+    (min_size..).find(|size| size - kept(*size, share) >= min_size).unwrap_or(usize::MAX)
+}
+
+/// What a result names its split by: the partition's own hash where nothing is kept back, otherwise the SHA-256 of
+/// that and of what each client keeps back.
+pub(crate) fn hash(partition: &Partition, clients: &[Rows]) -> String {
+    if clients.iter().all(|rows| rows.holdout.is_empty()) {
+        return partition.hash();
+    }
+    let mut hash = Sha256::new();
+    hash.update(b"fedtvd partition with hold-out 1\n");
+    hash.update(partition.hash());
+    for Rows { holdout, .. } in clients {
+        hash.update((holdout.len() as u64).to_le_bytes());
+        holdout.iter().for_each(|row| hash.update(row.to_le_bytes()));
+    }
+    hex(&hash.finalize())
 }
 
 #[cfg(test)]
@@ -45,5 +73,23 @@ mod tests {
         assert_eq!(all, partition.clients[0]);
         assert_ne!(keep_back(&partition, 0.15, 2), rows);
         assert_eq!(keep_back(&partition, 1.0 - 1e-12, 1)[1].train.len(), 1);
+    }
+
+    #[test]
+    fn the_hash_tells_what_is_kept_back_and_is_the_partitions_own_without() {
+        let partition = Partition { clients: vec![(0..100).collect(), (100..150).collect()] };
+        let hash = |share, seed| hash(&partition, &keep_back(&partition, share, seed));
+        assert_eq!(hash(0.0, 1), partition.hash());
+        assert_ne!(hash(0.1, 1), partition.hash());
+        assert_ne!(hash(0.1, 1), hash(0.2, 1));
+        assert_ne!(hash(0.1, 1), hash(0.1, 2));
+    }
+
+    #[test]
+    fn the_least_rows_leave_enough_to_train_on() {
+        for (min_size, share, rows) in [(2, 0.0, 2), (2, 0.5, 3), (10, 0.2, 12), (1, 0.9, 1), (5, 0.9, 41)] {
+            assert_eq!(rows_for(min_size, share), rows, "{min_size} with {share}");
+            assert!(rows == min_size || rows - 1 - kept(rows - 1, share) < min_size);
+        }
     }
 }

@@ -172,6 +172,12 @@ fn without_a_server_it_says_where_to_put_the_file() {
     let text = error.to_string();
     assert!(text.contains("the server answers 404 Not Found"), "{text}");
     assert!(text.contains("put the file missing into") && text.contains("test-set"), "{text}");
+    assert!(!text.contains(".part"), "nothing has come: {text}");
+    // Where something has come, it is said where it is.
+    let part = folder.path().join("test-set/missing.part");
+    std::fs::write(&part, "the start").unwrap();
+    let error = get(&server, &entry("http://official/missing", &content()), folder.path()).0.unwrap_err();
+    assert!(error.to_string().contains(&format!("is kept in {}", part.display())), "{error}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use fedtvd_core::samples::Values;
 use fedtvd_data::set::{DataOptions, Loaded, Places, named, verify};
-use fedtvd_data::split::{Deck, Kind, SplitOptions};
+use fedtvd_data::split::{Deck, Kind, SplitOptions, Terms};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn places() -> Option<Places> {
@@ -88,7 +88,13 @@ fn hospitals_and_writers_are_natural_clients() {
         "{:?}",
         heart.notes
     );
-    let hospitals = split.split(&Deck::new(&heart.samples, heart.groups.as_ref()), 1).unwrap();
+    let hospitals = split
+        .deal(
+            &Deck::new(&heart.samples, heart.groups.as_ref()),
+            &Terms { set: "x", seed: 1, holdout: 0.0, reference: None },
+        )
+        .unwrap()
+        .partition;
     let sizes: Vec<usize> = hospitals.clients.iter().map(Vec::len).collect();
     // 303, 294, 123 and 200 patients, less every fifth of the healthy and of the ill.
     assert_eq!(sizes, [303 - 32 - 27, 294 - 37 - 21, 123 - 1 - 23, 200 - 10 - 29]);
@@ -99,7 +105,13 @@ fn hospitals_and_writers_are_natural_clients() {
         return;
     };
     assert_eq!(groups.names.len(), 539);
-    let writers = split.split(&Deck::new(&mnist.samples, Some(groups)), 1).unwrap();
+    let writers = split
+        .deal(
+            &Deck::new(&mnist.samples, Some(groups)),
+            &Terms { set: "x", seed: 1, holdout: 0.0, reference: None },
+        )
+        .unwrap()
+        .partition;
     assert_eq!(writers.clients.len(), 539);
 }
 

@@ -22,6 +22,7 @@ pub mod normal;
 pub mod page;
 pub mod palette;
 pub mod paper;
+pub mod papers_figures;
 pub mod preset;
 pub mod record;
 pub mod repeat;

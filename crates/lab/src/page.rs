@@ -137,7 +137,7 @@ fn swatch(place: usize) -> String {
 
 fn overview(report: &Report) -> String {
     let columns: Vec<_> = report.parts.iter().map(|part| markdown::column(part, &report.labels)).collect();
-    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>");
+    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable overview\">\n<thead><tr>");
     text += &head("strategy", "the label, in the order of the registry", true);
     for part in &report.parts {
         text += &head(&part.setting.title, &part.heading, false);

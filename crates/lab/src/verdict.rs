@@ -132,17 +132,23 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
         };
         settings.iter().filter(|rows| own(rows)).count()
     };
-    let word = |label: &String| {
-        let parts = [(Standing::Better, "better"), (Standing::Worse, "worse"), (Standing::Open, "undecided")];
-        let told = parts.map(|(standing, word)| (count(label, standing), word));
-        let told: Vec<String> = told
-            .iter()
-            .filter(|(times, _)| *times > 0)
-            .map(|(times, word)| format!("{word} in {times}"))
-            .collect();
-        (!told.is_empty()).then(|| format!("{label} {}", told.join(", ")))
+    // Strategies that stand alike are named together.
+    let mut alike: Vec<([usize; 3], Vec<String>)> = Vec::new();
+    for label in labels.iter().filter(|label| *label != baseline) {
+        let counts =
+            [Standing::Better, Standing::Worse, Standing::Open].map(|standing| count(label, standing));
+        match alike.iter_mut().find(|(own, _)| *own == counts) {
+            Some((_, names)) => names.push(label.clone()),
+            None => alike.push((counts, vec![label.clone()])),
+        }
+    }
+    let word = |(counts, names): &([usize; 3], Vec<String>)| {
+        let told =
+            counts.iter().zip(["better in", "worse in", "undecided in"]).filter(|(times, _)| **times > 0);
+        let told: Vec<String> = told.map(|(times, word)| format!("{word} {times}")).collect();
+        (!told.is_empty()).then(|| format!("{} {}", listed(names, "and"), listed(&told, "and")))
     };
-    let words: Vec<String> = labels.iter().filter(|label| *label != baseline).filter_map(word).collect();
+    let words: Vec<String> = alike.iter().filter_map(word).collect();
     match words.is_empty() {
         true => format!("{} settings of {baseline} alone.", settings.len()),
         false => format!("Against {baseline} in {} settings: {}.", settings.len(), words.join("; ")),

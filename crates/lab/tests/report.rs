@@ -1,5 +1,4 @@
 //! What a report makes of runs.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod runs;
 

@@ -54,6 +54,17 @@ pub enum ReferenceSource {
     Aggregated,
 }
 
+impl ReferenceSource {
+    /// The distribution over so many classes; none where the clients' counts must say it.
+    pub fn known(&self, classes: usize) -> Option<Reference> {
+        match self {
+            Self::Uniform => Some(Reference::uniform(classes)),
+            Self::Given(given) => Some(given.clone()),
+            Self::Aggregated => None,
+        }
+    }
+}
+
 /// Why a configuration is no experiment.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ExperimentError {
@@ -145,18 +156,7 @@ fn split(config: &Config) -> SplitOptions {
 }
 
 fn kind(word: &str) -> Kind {
-    match word {
-        "iid" => Kind::Iid,
-        "dirichlet" => Kind::Dirichlet,
-        "hsu" => Kind::Hsu,
-        "shards" => Kind::Shards,
-        "labels" => Kind::Labels,
-        "quantity" => Kind::Quantity,
-        "correlated" => Kind::Correlated,
-        "natural" => Kind::Natural,
-        "file" => Kind::File,
-        other => unreachable!("split.kind keeps the words of its key, not {other}"),
-    }
+    Kind::named(word).unwrap_or_else(|| unreachable!("split.kind keeps the words of its key, not {word}"))
 }
 
 fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &ReferenceSource) -> Run {

@@ -85,7 +85,7 @@ pub const ALL: &[Key] = &[
     Key {
         path: "data.set",
         kind: Kind::Text { default: "fmnist-mini" },
-        about: "a name that fedtvd data list shows, a folder of images by class, or a CSV file",
+        about: "a name that fedtvd data list shows, a folder of PNG images by class, or a CSV file",
     },
     Key {
         path: "data.label",
@@ -115,24 +115,11 @@ pub const ALL: &[Key] = &[
     Key {
         path: "data.imbalance",
         kind: number(1.0, SHARE),
-        about: "r keeps r^c of class c, in training and test, for a true prior that is not uniform",
+        about: "r keeps r^c of class c, at least one row, in training and test: a true prior that is not uniform",
     },
     Key {
         path: "split.kind",
-        kind: Kind::Word {
-            default: "dirichlet",
-            words: &[
-                "iid",
-                "dirichlet",
-                "hsu",
-                "shards",
-                "labels",
-                "quantity",
-                "correlated",
-                "natural",
-                "file",
-            ],
-        },
+        kind: Kind::Word { default: "dirichlet", words: fedtvd_data::split::Kind::WORDS },
         about: "how samples are dealt to clients; dirichlet cuts each class in Dirichlet proportions",
     },
     Key { path: "split.clients", kind: count(100, 1, 1_000_000), about: "how many clients" },
@@ -141,7 +128,11 @@ pub const ALL: &[Key] = &[
         kind: number(0.1, Range { low: 0.0, high: 1e6, open: true }),
         about: "concentration, small is skewed: per class (dirichlet), in total (hsu), least (correlated)",
     },
-    Key { path: "split.min_size", kind: count(2, 1, 1_000_000), about: "least samples of a client" },
+    Key {
+        path: "split.min_size",
+        kind: count(2, 1, 1_000_000),
+        about: "least samples that a client trains on",
+    },
     Key {
         path: "split.self_balancing",
         kind: Kind::Flag { default: true },

@@ -120,10 +120,11 @@ impl Runner {
             fingerprint: simulation.fingerprint().clone(),
             strategy: experiment.run.strategy.label.clone(),
             data_checksum: setup.data_checksum.clone(),
-            split_hash: setup.partition.hash(),
+            split_hash: setup.split_hash.clone(),
         };
         let deck = Deck::new(&setup.samples, None);
-        let partition = PartitionFile::new(&experiment.data.set, &deck, &setup.partition, None);
+        let partition =
+            PartitionFile::new(&experiment.data.set, &deck, &setup.partition, setup.names.clone());
         let partition = serde_json::to_string(&partition).expect("a partition is plain data");
         let directory = RunDirectory::create(path, &config.resolved(), &manifest, &partition)?;
         let lines = directory.append(0)?;
@@ -168,7 +169,7 @@ impl Runner {
             None => (directory.append(0)?, 0),
         };
         let mut runner = Self::new(directory, experiment, setup, simulation, lines);
-        runner.notes = notes;
+        runner.notes.extend(notes);
         done[..round as usize].iter().for_each(|line| runner.count(line));
         Ok(Ok(runner))
     }
@@ -181,6 +182,7 @@ impl Runner {
         lines: Lines,
     ) -> Self {
         Self {
+            notes: setup.notes.clone(),
             directory,
             experiment,
             setup,
@@ -192,7 +194,6 @@ impl Runner {
             saved: Instant::now(),
             saving: Duration::ZERO,
             checkpoints: true,
-            notes: Vec::new(),
         }
     }
 
@@ -279,7 +280,7 @@ impl Runner {
             seconds: self.seconds,
             images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),
             peak_memory_bytes: peak_memory(),
-            split_hash: self.setup.partition.hash(),
+            split_hash: self.setup.split_hash.clone(),
             directory: self.directory.path().display().to_string(),
             model: model.display().to_string(),
         };
@@ -302,9 +303,8 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
         return Err(changed("data set", &manifest.data_checksum, &data.checksum));
     }
     let setup = Arc::new(Setup::new(&experiment, &data)?);
-    let hash = setup.partition.hash();
-    if hash != manifest.split_hash {
-        return Err(changed("split", &manifest.split_hash, &hash));
+    if setup.split_hash != manifest.split_hash {
+        return Err(changed("split", &manifest.split_hash, &setup.split_hash));
     }
     Ok((experiment, setup))
 }

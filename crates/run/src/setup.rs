@@ -6,9 +6,9 @@ use fedtvd_core::layout::Layout;
 use fedtvd_core::network::{Network, NetworkError};
 use fedtvd_core::profile::{Client, ClientId};
 use fedtvd_core::samples::Samples;
-use fedtvd_data::holdout::{Rows, keep_back};
+use fedtvd_data::holdout::Rows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
-use fedtvd_data::split::{Deck, Partition, SplitError};
+use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
 use fedtvd_nn::models::{self, LineError, ModelError};
 use std::sync::Arc;
@@ -21,8 +21,14 @@ pub struct Setup {
     pub samples: Arc<Samples>,
     /// Who has which training rows, before hold-out.
     pub partition: Partition,
+    /// Hash of who has which rows and keeps which of them back.
+    pub split_hash: String,
     /// What each client has.
     pub clients: Vec<ClientData>,
+    /// The clients' names, where they have any.
+    pub names: Option<Vec<String>>,
+    /// What a user should know about the data and the split.
+    pub notes: Vec<String>,
     /// The model.
     pub network: Network,
     /// Its tensors.
@@ -89,17 +95,23 @@ impl Setup {
     pub fn new(experiment: &Experiment, data: &Data) -> Result<Self, SetupError> {
         let samples = Arc::clone(&data.loaded.samples);
         let deck = Deck::new(&samples, data.loaded.groups.as_ref());
-        let partition = experiment.split.split(&deck, experiment.split_seed)?;
+        let Experiment { split_seed: seed, holdout, .. } = *experiment;
+        let reference = experiment.reference.known(samples.classes());
+        let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
+        let dealt = experiment.split.deal(&deck, &terms)?;
+        let split_hash = dealt.hash();
+        let Dealt { partition, clients, names, notes } = dealt;
+        let notes = [data.loaded.notes.clone(), notes].concat();
         let network = network(experiment, &samples)?;
         let classes = samples.classes();
         let layout = Arc::new(Layout::of(&network)?);
-        let rows = keep_back(&partition, experiment.holdout, experiment.split_seed);
         let client = |Rows { train, holdout }| {
             let counts = counts(&train, samples.labels(), classes);
             ClientData { rows: train, holdout, counts }
         };
-        let clients = rows.into_iter().map(client).collect();
-        Ok(Self { samples, partition, clients, network, layout, data_checksum: data.checksum.clone() })
+        let clients = clients.into_iter().map(client).collect();
+        let data_checksum = data.checksum.clone();
+        Ok(Self { samples, partition, split_hash, clients, names, notes, network, layout, data_checksum })
     }
 
     /// What client `id` has.

@@ -18,6 +18,8 @@ pub struct Patient {
     pub measured: [Option<f64>; 13],
     /// 0 for none, 1 to 4 for a narrowed vessel.
     pub disease: u8,
+    /// Where the patient's line starts.
+    pub offset: u64,
 }
 
 /// The patients of one hospital.
@@ -51,7 +53,7 @@ fn patient(source: &Source, line: &[u8], offset: u64) -> Result<Patient, Flaw> {
     }
     match number(source, fields[13], place)? {
         Some(disease) if [0.0, 1.0, 2.0, 3.0, 4.0].contains(&disease) => {
-            Ok(Patient { measured, disease: disease as u8 })
+            Ok(Patient { measured, disease: disease as u8, offset })
         }
         _ => Err(source.flaw(place, "a diagnosis from 0 to 4".to_owned(), quoted(fields[13]))),
     }

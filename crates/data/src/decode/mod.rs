@@ -4,6 +4,7 @@ pub mod archive;
 pub mod cifar;
 pub mod heart;
 pub mod idx;
+pub(crate) mod json;
 pub mod npy;
 pub mod picture;
 mod source;

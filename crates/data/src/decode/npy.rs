@@ -88,7 +88,7 @@ fn counts(source: &Source, bytes: &[u8], width: usize, offset: u64) -> Result<Ve
 }
 
 fn shape(header: &str) -> Option<Vec<usize>> {
-    let inside = header.split("'shape': (").nth(1)?.split(')').next()?;
+    let inside = header.split("'shape': (").nth(1)?.split_once(')')?.0;
     let sides = inside.split(',').map(str::trim).filter(|side| !side.is_empty());
     sides.map(|side| side.parse().ok()).collect()
 }
@@ -153,6 +153,7 @@ mod tests {
         assert!(swap("NUMPY", "BUMPY").starts_with("x: at byte 0: expected the start of an NPY file"));
         assert!(swap("<i4", "<c8").starts_with("x: at byte 10: expected the type |u1, <f4, <i4 or <i8"));
         assert!(swap("(2, ", "(x, ").starts_with("x: at byte 10: expected a header with a shape"));
+        assert!(swap("(2, ),", "(2,   ").starts_with("x: at byte 10: expected a header with a shape"));
         assert!(swap("(2, ", "(3, ").starts_with("x: at byte 128: expected the array (12 bytes)"));
         let mut negative = good.clone();
         negative[135] = 0xff;

@@ -22,7 +22,7 @@ pub fn chart(title: &str, statistics: &Statistics, class_names: &[String]) -> Sc
     let wide = column * shown.len() as f32;
     let high = row * classes as f32;
     let mut scene =
-        Scene { width: (LEFT + wide + 30.0).max(760.0), height: TOP + high + 330.0, items: vec![] };
+        Scene { width: (LEFT + wide + 30.0).max(880.0), height: TOP + high + 330.0, items: vec![] };
     scene.text(LEFT, 28.0, 18.0, Anchor::Start, title);
     scene.text(LEFT, 50.0, 12.0, Anchor::Start, caption(statistics, shown.len()));
     bubbles(&mut scene, &shown, class_names, column, row);
@@ -38,11 +38,15 @@ pub fn chart(title: &str, statistics: &Statistics, class_names: &[String]) -> Sc
 fn caption(statistics: &Statistics, shown: usize) -> String {
     let all = statistics.clients.len();
     let some = if shown < all { format!(" ({shown} shown)") } else { String::new() };
-    let correlation = statistics.size_tvd_correlation.map_or("-".to_owned(), |r| format!("{r:+.2}"));
+    let shown = |r: Option<f64>| r.map_or("-".to_owned(), |r| format!("{r:+.2}"));
     format!(
-        "{all} clients{some} · mean TVD {:.3} · size variation {:.3} · correlation of size and TVD {correlation} · \
+        "{all} clients{some} · mean TVD {:.3} · size variation {:.3} · correlation of size and TVD {}, of ranks {} · \
          {:.1} effective classes",
-        statistics.mean_tvd, statistics.size_cv, statistics.effective_classes
+        statistics.mean_tvd,
+        statistics.size_cv,
+        shown(statistics.size_tvd_correlation),
+        shown(statistics.size_tvd_rank_correlation),
+        statistics.effective_classes
     )
 }
 
@@ -55,8 +59,7 @@ fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], col
         let y = TOP + (class as f32 + 0.5) * row;
         scene.rect(LEFT, y - 0.25, column * shown.len() as f32, 0.5, GREY);
         if class % every == 0 {
-            let name: String = name.chars().take(12).collect();
-            scene.text(LEFT - 8.0, y + 4.0, 11.0, Anchor::End, name);
+            scene.text(LEFT - 8.0, y + 4.0, 11.0, Anchor::End, short(name));
         }
     }
     for (place, client) in shown.iter().enumerate() {
@@ -66,7 +69,7 @@ fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], col
             // The area stands for the count.
             scene.circle(x, y, full * (*count as f32 / most).sqrt(), BLUE);
         }
-        if place % shown.len().div_ceil(20) == 0 {
+        if labelled(place, shown.len()) {
             let bottom = TOP + row * names.len() as f32 + 16.0;
             scene.text(x, bottom, 11.0, Anchor::Middle, client.client.to_string());
         }
@@ -74,6 +77,21 @@ fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], col
     let middle = LEFT + column * shown.len() as f32 / 2.0;
     scene.text(middle, TOP + row * names.len() as f32 + 34.0, 12.0, Anchor::Middle, "client");
     scene.text(LEFT - 8.0, TOP - 8.0, 12.0, Anchor::End, "class");
+}
+
+/// A name that fits beside the bubbles.
+fn short(name: &str) -> String {
+    match name.chars().count() {
+        ..=12 => name.to_owned(),
+        _ => name.chars().take(11).chain(['.']).collect(),
+    }
+}
+
+/// Every so many clients have their number written below, and the last one; none so near to it that they touch.
+fn labelled(place: usize, shown: usize) -> bool {
+    let every = shown.div_ceil(20);
+    let last = shown - 1;
+    place == last || (place.is_multiple_of(every) && (place + every <= last || every == 1))
 }
 
 #[expect(clippy::too_many_arguments, reason = "a place, a size and what is drawn there")]
@@ -96,17 +114,30 @@ fn histogram(
         counts[(((value - low) / step) as usize).min(BARS - 1)] += 1;
     }
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
-    let bar = width / BARS as f32;
+    let (bar, ground) = (width / BARS as f32, y + 20.0 + HEIGHT);
+    for tick in ticks(most) {
+        let at = ground - HEIGHT * tick as f32 / most as f32;
+        scene.rect(x, at, width, 0.5, GREY);
+        scene.rect(x - 4.0, at, 4.0, 1.0, INK);
+        scene.text(x - 7.0, at + 4.0, 11.0, Anchor::End, tick.to_string());
+    }
+    scene.rect(x, y + 20.0, 1.0, HEIGHT, INK);
     for (place, count) in counts.iter().enumerate().filter(|(_, count)| **count > 0) {
         let tall = HEIGHT * *count as f32 / most as f32;
         scene.rect(x + place as f32 * bar + 1.0, y + 20.0 + HEIGHT - tall, bar - 2.0, tall, color);
     }
     scene.rect(x, y + 20.0 + HEIGHT, width, 1.0, INK);
     scene.text(x + width / 2.0, y + 6.0, 12.0, Anchor::Middle, title);
-    scene.text(x - 6.0, y + 28.0, 11.0, Anchor::End, most.to_string());
     let bottom = y + HEIGHT + 38.0;
     scene.text(x, bottom, 11.0, Anchor::Start, format!("{low:.digits$}"));
     scene.text(x + width, bottom, 11.0, Anchor::End, format!("{high:.digits$}"));
+}
+
+/// Round numbers from 0 to at most `most`, five or so.
+fn ticks(most: u32) -> Vec<u32> {
+    let powers = (0..9).flat_map(|power| [1, 2, 5].map(|digit| digit * 10u32.pow(power)));
+    let step = powers.into_iter().find(|step| most / step <= 5).unwrap_or(most);
+    (0..=most / step).map(|tick| tick * step).collect()
 }
 
 /// At most so many clients, evenly spread over all.
@@ -137,6 +168,27 @@ mod tests {
             .collect();
         assert_eq!(radii.len(), 2);
         assert!((radii[0] / radii[1] - 2.0).abs() < 1e-6);
+    }
+
+    #[test]
+    fn the_last_client_is_labelled_and_labels_keep_apart() {
+        for (shown, last) in [(1, vec![0]), (4, vec![2, 3]), (100, vec![90, 99]), (101, vec![90, 100])] {
+            let places: Vec<usize> = (0..shown).filter(|place| labelled(*place, shown)).collect();
+            assert_eq!(places[places.len() - last.len()..], last, "{shown}");
+        }
+    }
+
+    #[test]
+    fn a_long_name_is_cut_visibly() {
+        assert_eq!(["T-shirt", "narrowed vessel"].map(short), ["T-shirt", "narrowed ve."]);
+    }
+
+    #[test]
+    fn the_axis_of_a_histogram_has_round_numbers() {
+        assert_eq!(ticks(3), [0, 1, 2, 3]);
+        assert_eq!(ticks(12), [0, 5, 10]);
+        assert_eq!(ticks(47), [0, 10, 20, 30, 40]);
+        assert_eq!(ticks(100), [0, 20, 40, 60, 80, 100]);
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Any CSV with a column of labels; another column may say whose a row is.
 
+use super::distinct::{Distinct, present};
 use super::features::{Column, Entries, Features, test_rows, train_first};
 use super::load::{LoadError, Loaded};
 use crate::decode::Source;
 use crate::decode::table::{Table, table};
 use crate::split::Groups;
 use fedtvd_core::samples::Samples;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ const CATEGORIES: usize = 64;
 
 pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> Result<Loaded, LoadError> {
     let wrong = |reason: String| LoadError::Table { file: path.display().to_string(), reason };
-    let table = table(&mut Source::open(path)?, LIMIT)?;
+    let mut table = table(&mut Source::open(path)?, LIMIT)?;
     let place = |key: &str, name: &str| {
         let unknown =
             || format!("there is no column {name:?} for data.{key}: it has {}", table.names.join(", "));
@@ -24,11 +24,19 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     };
     let label_place = place("label", label)?;
     let group_place = group.map(|group| place("group", group)).transpose()?;
-    let (class_names, classes) = numbered(&table, label_place);
+    let mut notes = Vec::new();
+    for (key, place) in [("label", Some(label_place)), ("group", group_place)] {
+        let Some(place) = place else { continue };
+        notes.extend(without_missing(&mut table, place, key).map_err(wrong)?);
+    }
+    let Distinct { names: class_names, of: classes, merged } = distinct(&table, label_place);
     if class_names.len() < 2 {
         return Err(wrong(format!("the column {label:?} has one value only; labels need at least two")));
     }
-    let (owners, of) = group_place.map(|place| numbered(&table, place)).unwrap_or_default();
+    notes.extend(merged.iter().map(|spellings| one_class(label, spellings)));
+    let owners = group_place.map(|place| distinct(&table, place)).unwrap_or_default();
+    notes.extend(owners.merged.iter().map(|spellings| one_class(group.unwrap_or_default(), spellings)));
+    let Distinct { names: owners, of, .. } = owners;
     let owner = |row: usize| of.get(row).copied().unwrap_or(0);
     let strata: Vec<usize> =
         classes.iter().enumerate().map(|(row, class)| owner(row) * class_names.len() + class).collect();
@@ -40,7 +48,7 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     if features.width == 0 {
         return Err(wrong(format!("there is no column beside {label:?} to learn from")));
     }
-    let notes = features.notes.clone();
+    notes.extend(features.notes.iter().cloned());
     let labels = order.iter().map(|row| classes[*row] as u32).collect();
     let shape = [features.width, 1, 1];
     let samples = Samples::new(shape, class_names.len(), features.into_values(), labels, train)?;
@@ -49,27 +57,31 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     Ok(Loaded { samples: Arc::new(samples), normal: Vec::new(), groups, class_names, notes })
 }
 
-/// The values of a column in order, and for each row the place of its value.
-fn numbered(table: &Table, column: usize) -> (Vec<String>, Vec<usize>) {
-    let mut names: Vec<String> = table.rows.iter().map(|row| row[column].clone()).collect();
-    names.sort_by(|a, b| match (a.parse::<f64>(), b.parse::<f64>()) {
-        // 10 comes after 9.
-        (Ok(x), Ok(y)) => x.total_cmp(&y).then(a.cmp(b)),
-        (Ok(_), Err(_)) => std::cmp::Ordering::Less,
-        (Err(_), Ok(_)) => std::cmp::Ordering::Greater,
-        (Err(_), Err(_)) => a.cmp(b),
-    });
-    names.dedup();
-    let places: BTreeMap<&str, usize> =
-        names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
-    let of = table.rows.iter().map(|row| places[row[column].as_str()]).collect();
-    (names, of)
+/// Leaves out the rows without a value in a column, and says how many.
+fn without_missing(table: &mut Table, place: usize, key: &str) -> Result<Option<String>, String> {
+    let (name, before) = (&table.names[place], table.rows.len());
+    table.rows.retain(|row| present(&row[place]));
+    match before - table.rows.len() {
+        0 => Ok(None),
+        all if all == before => Err(format!("the column {name:?} for data.{key} is empty in every row")),
+        missing => Ok(Some(format!(
+            "{name}: {missing} of {before} are missing; these rows are left out, since data.{key} needs it"
+        ))),
+    }
+}
+
+fn distinct(table: &Table, place: usize) -> Distinct {
+    Distinct::of(table.rows.iter().map(|row| row[place].as_str()))
+}
+
+fn one_class(column: &str, spellings: &[String]) -> String {
+    format!("{column}: {} are the same number and count as one value", spellings.join(", "))
 }
 
 fn column(table: &Table, place: usize, order: &[usize]) -> Result<Column, String> {
     let name = table.names[place].clone();
     let fields = || order.iter().map(|row| table.rows[*row][place].as_str());
-    let present = |field: &&str| !["", "?", "NA", "NaN", "nan", "null"].contains(field);
+    let present = |field: &&str| present(field);
     let number = |field: &str| field.parse::<f64>().ok().filter(|number| number.is_finite());
     if fields().filter(present).all(|field| number(field).is_some()) {
         let numbers = fields().map(|field| Some(field).filter(|f| present(f)).and_then(number)).collect();
@@ -124,6 +136,25 @@ mod tests {
     fn numbers_as_labels_are_in_the_order_of_numbers() {
         let text = format!("x,label\n{}", (0..12).map(|i| format!("{i},{i}\n")).collect::<String>());
         assert_eq!(read(&text, "label", None).unwrap().class_names[9..], ["9", "10", "11"]);
+    }
+
+    #[test]
+    fn a_row_without_label_or_owner_is_left_out_and_told() {
+        let text = "x,ward,sick\n1,a,1\n2,b,0\n3,a,\n4,b,?\n5,a,NA\n6,?,1\n7,b,1.0\n8,a,0\n9,,0\n";
+        let loaded = read(text, "sick", Some("ward")).unwrap();
+        assert_eq!(loaded.class_names, ["0", "1"]);
+        assert_eq!(loaded.samples.rows(), 4);
+        assert_eq!(loaded.groups.unwrap().names, ["a", "b"]);
+        assert_eq!(
+            loaded.notes[..3],
+            [
+                "sick: 3 of 9 are missing; these rows are left out, since data.label needs it",
+                "ward: 2 of 6 are missing; these rows are left out, since data.group needs it",
+                "sick: 1, 1.0 are the same number and count as one value",
+            ]
+        );
+        let without = read("x,sick\n1,?\n2,\n", "sick", None).unwrap_err().to_string();
+        assert!(without.ends_with("the column \"sick\" for data.label is empty in every row"), "{without}");
     }
 
     #[test]

@@ -78,11 +78,15 @@ impl Features {
 fn standardised(numbers: &[Option<f64>], train: usize) -> Vec<f32> {
     let seen: Vec<f64> = numbers[..train].iter().flatten().copied().collect();
     let count = seen.len().max(1) as f64;
-    let mean = seen.iter().sum::<f64>() / count;
-    let deviation = (seen.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / count).sqrt();
+    // Squares of 1e300 are beyond a float, so all is measured by the largest number first.
+    let largest = numbers.iter().flatten().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let unit = if largest > 1e100 { largest } else { 1.0 };
+    let mean = seen.iter().map(|x| x / unit).sum::<f64>() / count;
+    let deviation = (seen.iter().map(|x| (x / unit - mean).powi(2)).sum::<f64>() / count).sqrt();
     // A column that does not vary says nothing; it becomes zeros, not a division by 0.
     let scale = if deviation > 1e-12 * mean.abs() { 1.0 / deviation } else { 0.0 };
-    numbers.iter().map(|x| x.map_or(0.0, |x| ((x - mean) * scale) as f32)).collect()
+    let standard = |x: f64| ((x / unit - mean) * scale) as f32;
+    numbers.iter().map(|x| x.map_or(0.0, standard)).collect()
 }
 
 /// Which rows are for testing: in each stratum the same share, spread evenly over the rows.
@@ -133,6 +137,17 @@ mod tests {
                 "town: 1 of 4 are missing; none of its categories is set"
             ]
         );
+    }
+
+    #[test]
+    fn huge_numbers_are_standardised_like_small_ones() {
+        let column = |unit: f64| [1.0, 3.0, 2.0, 6.0].map(|x| Some(x * unit)).to_vec();
+        // Mean 2 and deviation sqrt(2 / 3) of the first three.
+        let expected = [-1.224_744_9, 1.224_744_9, 0.0, 4.898_979_5];
+        for unit in [1.0, 1e150, 1e300] {
+            let standard = standardised(&column(unit), 3);
+            assert!(standard.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-5), "{unit}: {standard:?}");
+        }
     }
 
     #[test]

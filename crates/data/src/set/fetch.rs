@@ -30,12 +30,7 @@ pub enum FetchError {
     #[error("{0} is inside the program; there is nothing to fetch")]
     Embedded(&'static str),
     /// The server cannot be reached, or stopped.
-    #[error(
-        "{address}: {reason}; what has come so far is kept in {}, and fetching again goes on from there. \
-         Without a network, put the file {file} into {}",
-        kept.display(),
-        kept.parent().unwrap_or(kept).display()
-    )]
+    #[error("{address}: {reason}; {}without a network, put the file {file} into {}", so_far(kept.as_deref()), folder.display())]
     Network {
         /// What was asked for.
         address: String,
@@ -43,8 +38,10 @@ pub enum FetchError {
         reason: String,
         /// Its name.
         file: String,
-        /// Where the first part of it is.
-        kept: PathBuf,
+        /// Where the first part of it is, if any of it has come.
+        kept: Option<PathBuf>,
+        /// Where the file belongs.
+        folder: PathBuf,
     },
     /// Not the published bytes.
     #[error("{address}: expected {part} with SHA-256 {expected}, found {found}; nothing was kept")]
@@ -69,6 +66,12 @@ pub enum FetchError {
     /// What came cannot be read.
     #[error(transparent)]
     Flaw(#[from] Flaw),
+}
+
+fn so_far(kept: Option<&Path>) -> String {
+    kept.map_or(String::new(), |kept| {
+        format!("what has come so far is kept in {}, and fetching again goes on from there; ", kept.display())
+    })
 }
 
 /// Connections that are tried before giving up.
@@ -167,8 +170,10 @@ impl<'a> Download<'a> {
             // A connection that brought something was worth it.
             tries = if self.length(&self.kept) > before { 1 } else { tries + 1 };
             if tries >= TRIES || !again {
-                let (address, file, kept) = (self.address.clone(), self.file.to_owned(), self.kept.clone());
-                return Err(FetchError::Network { address, reason, file, kept });
+                let (address, file) = (self.address.clone(), self.file.to_owned());
+                let kept = Some(self.kept.clone()).filter(|kept| self.length(kept) > 0);
+                let folder = self.kept.parent().unwrap_or(&self.kept).to_owned();
+                return Err(FetchError::Network { address, reason, file, kept, folder });
             }
             std::thread::sleep(Duration::from_millis(100 << (2 * tries)));
         }
@@ -240,15 +245,12 @@ impl<'a> Download<'a> {
             let found = super::verify::hash_of_file(path).unwrap_or_else(|flaw| flaw.to_string());
             return if found == part.sha256 { Ok(()) } else { Err(wrong(part.name, part.sha256, found)) };
         }
-        match checks(self.parts, &Place::Archive(path.to_owned())) {
-            Err(flaw) => Err(wrong(self.parts[0].name, self.parts[0].sha256, flaw.to_string())),
-            Ok(checks) => match checks.into_iter().find(|check| !check.right) {
-                None => Ok(()),
-                Some(check) => {
-                    let found = check.found.unwrap_or_else(|| "none".to_owned());
-                    Err(wrong(&check.file, &check.expected, found))
-                }
-            },
+        match checks(self.parts, &Place::Archive(path.to_owned())).into_iter().find(|check| !check.right) {
+            None => Ok(()),
+            Some(check) => {
+                let found = check.found.or(check.flaw).unwrap_or_else(|| "none".to_owned());
+                Err(wrong(&check.file, &check.expected, found))
+            }
         }
     }
 

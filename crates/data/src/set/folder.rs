@@ -20,12 +20,13 @@ pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
         let expected = "at least two folders of images, one per class";
         return Err(flaw(folder, expected, class_names.len().to_string()).into());
     }
+    let mut passed_over = PassedOver::default();
     let files = if divided {
-        let train = listed(&train, &class_names)?;
+        let train = listed(&train, &class_names, &mut passed_over)?;
         let count = train.len();
-        ([train, listed(&apart, &class_names)?].concat(), count)
+        ([train, listed(&apart, &class_names, &mut passed_over)?].concat(), count)
     } else {
-        let all = listed(folder, &class_names)?;
+        let all = listed(folder, &class_names, &mut passed_over)?;
         let strata: Vec<usize> = all.iter().map(|(_, class)| *class).collect();
         let (order, train) = train_first(&test_rows(&strata, test));
         (order.into_iter().map(|row| all[row].clone()).collect(), train)
@@ -43,21 +44,60 @@ pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
         }
         pixels.extend(picture.pixels);
     }
-    let shape = shape.ok_or_else(|| flaw(folder, "PNG images", "none".to_owned()))?;
+    let shape = shape.ok_or_else(|| flaw(folder, ONLY_PNG, passed_over.first_of(0)))?;
     let labels = files.iter().map(|(_, class)| *class as u32).collect();
     let normal = vec![(0.0, 1.0); shape[0]];
     let values = Values::bytes(pixels, &normal);
     let samples = Samples::new(shape, class_names.len(), values, labels, train)?;
-    Ok(Loaded { samples: Arc::new(samples), normal, groups: None, class_names, notes: Vec::new() })
+    let notes = passed_over.note().into_iter().collect();
+    Ok(Loaded { samples: Arc::new(samples), normal, groups: None, class_names, notes })
+}
+
+const ONLY_PNG: &str = "PNG images, the only kind that is read (convert others first)";
+
+/// Files that are no PNG.
+#[derive(Default)]
+struct PassedOver {
+    count: usize,
+    first: Option<PathBuf>,
+}
+
+impl PassedOver {
+    fn add(&mut self, path: PathBuf) {
+        self.count += 1;
+        self.first.get_or_insert(path);
+    }
+
+    fn first_of(&self, images: usize) -> String {
+        match &self.first {
+            None => format!("{images}"),
+            Some(first) => format!("{images}, but {} other files such as {}", self.count, first.display()),
+        }
+    }
+
+    fn note(&self) -> Option<String> {
+        let first = self.first.as_ref()?.display();
+        Some(format!("{} files that are no PNG are passed over, such as {first}", self.count))
+    }
 }
 
 /// The PNG files of each class with the class's number, in the order of their names.
-fn listed(folder: &Path, classes: &[String]) -> Result<Vec<(PathBuf, usize)>, Flaw> {
+fn listed(
+    folder: &Path,
+    classes: &[String],
+    passed_over: &mut PassedOver,
+) -> Result<Vec<(PathBuf, usize)>, Flaw> {
     let mut files = Vec::new();
     for (class, name) in classes.iter().enumerate() {
         let folder = folder.join(name);
-        let images = names(&folder)?.into_iter().filter(|(name, _)| name.to_lowercase().ends_with(".png"));
-        files.extend(images.map(|(name, _)| (folder.join(name), class)));
+        for (name, _) in names(&folder)?.into_iter().filter(|(_, dir)| !dir) {
+            let path = folder.join(&name);
+            if name.to_lowercase().ends_with(".png") {
+                files.push((path, class));
+            } else {
+                passed_over.add(path);
+            }
+        }
     }
     Ok(files)
 }
@@ -104,6 +144,8 @@ mod tests {
         fs::write(folder.path().join("cat/notes.txt"), "x").unwrap();
         let loaded = load(folder.path(), 0.25).unwrap();
         assert_eq!(loaded.class_names, ["cat", "dog"]);
+        assert_eq!(loaded.notes.len(), 1);
+        assert!(loaded.notes[0].starts_with("1 files that are no PNG are passed over, such as "));
         assert_eq!(loaded.samples.labels(), [0, 0, 0, 1, 1, 1, 0, 1]);
         let mut row = [0.0; 12];
         loaded.samples.read(7, &mut row);
@@ -128,5 +170,18 @@ mod tests {
         put(folder.path(), "b/odd.png", [1, 2, 3], 5);
         let complaint = load(folder.path(), 0.0).unwrap_err().to_string();
         assert!(complaint.contains("b/odd.png") && complaint.ends_with("found 1 of 2x3"), "{complaint}");
+    }
+
+    #[test]
+    fn a_folder_of_other_images_says_that_png_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["a/1.jpg", "a/2.jpg", "b/3.jpg"] {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "JFIF").unwrap();
+        }
+        let complaint = load(folder.path(), 0.2).unwrap_err().to_string();
+        assert!(complaint.contains("expected PNG images, the only kind that is read"), "{complaint}");
+        assert!(complaint.contains("found 0, but 3 other files such as") && complaint.ends_with("a/1.jpg"));
     }
 }

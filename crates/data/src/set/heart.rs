@@ -42,7 +42,8 @@ pub(crate) fn load(entry: &Entry, folder: &Path) -> Result<Loaded, LoadError> {
     let strata: Vec<usize> = all.iter().map(|(hospital, patient)| 2 * hospital + sick(patient)).collect();
     let (order, train) = train_first(&test_rows(&strata, 0.2));
     let all: Vec<(usize, Patient)> = order.into_iter().map(|row| all[row].clone()).collect();
-    let columns: Result<Vec<Column>, Flaw> = (0..MEASUREMENTS.len()).map(|m| column(&all, m)).collect();
+    let columns: Result<Vec<Column>, Flaw> =
+        (0..MEASUREMENTS.len()).map(|m| column(&all, m, folder)).collect();
     let features = Features::of(&columns?, train);
     let labels = all.iter().map(|(_, patient)| sick(patient) as u32).collect();
     let shape = [features.width, 1, 1];
@@ -60,29 +61,47 @@ pub(crate) fn load(entry: &Entry, folder: &Path) -> Result<Loaded, LoadError> {
     })
 }
 
-fn column(all: &[(usize, Patient)], measurement: usize) -> Result<Column, Flaw> {
+fn column(all: &[(usize, Patient)], measurement: usize, folder: &Path) -> Result<Column, Flaw> {
     let name = MEASUREMENTS[measurement];
-    let values = all.iter().map(|(_, patient)| patient.measured[measurement]);
     let entries = match CODES.iter().find(|(coded, _)| *coded == name) {
         None => {
             let absent = |value: &f64| ["chol", "trestbps"].contains(&name) && *value == 0.0;
+            let values = all.iter().map(|(_, patient)| patient.measured[measurement]);
             Entries::Numbers(values.map(|value| value.filter(|value| !absent(value))).collect())
         }
         Some((_, codes)) => {
-            let place = |value: Option<f64>| match value {
-                None => Ok(None),
-                Some(value) => match codes.iter().position(|code| *code == value) {
-                    Some(place) => Ok(Some(place)),
-                    None => Err(Flaw {
-                        file: "heart-disease".to_owned(),
-                        offset: 0,
-                        expected: format!("{name} to be one of {codes:?}"),
-                        found: value.to_string(),
-                    }),
-                },
+            let place = |(hospital, patient): &(usize, Patient)| {
+                let Some(value) = patient.measured[measurement] else { return Ok(None) };
+                let unknown = || Flaw {
+                    file: places::file(folder, HOSPITALS[*hospital].1).display().to_string(),
+                    offset: patient.offset,
+                    expected: format!("a patient whose {name} is one of {codes:?}"),
+                    found: value.to_string(),
+                };
+                codes.iter().position(|code| *code == value).map(Some).ok_or_else(unknown)
             };
-            Entries::Categories(values.map(place).collect::<Result<_, _>>()?, codes.len())
+            Entries::Categories(all.iter().map(place).collect::<Result<_, _>>()?, codes.len())
         }
     };
     Ok(Column { name: name.to_owned(), entries })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::set::named;
+
+    #[test]
+    fn an_unknown_code_is_named_with_its_file_and_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let patient = |sex: u8, thal: u8| format!("63,{sex},1,145,233,1,2,150,0,2.3,3,0,{thal},0\n");
+        for (_, file) in HOSPITALS {
+            let second = patient(0, if file.contains("hungarian") { 4 } else { 7 });
+            std::fs::write(folder.path().join(file), patient(1, 6) + &second).unwrap();
+        }
+        let error = load(named("heart").unwrap(), folder.path()).unwrap_err().to_string();
+        let (start, end) =
+            ("processed.hungarian.data: at byte 37", "thal is one of [3.0, 6.0, 7.0], found 4");
+        assert!(error.contains(start) && error.ends_with(end), "{error}");
+    }
 }

@@ -71,6 +71,9 @@ mod tests {
         let (train, test) = thin.samples.labels().split_at(thin.samples.train_rows());
         assert_eq!([0, 1, 2].map(|class| count(train, class)), [40, 20, 10]);
         assert_eq!([0, 1, 2].map(|class| count(test, class)), [10, 5, 3]);
+        // However small r is, no class is lost.
+        let thinnest = thinned(&loaded, 0.001).unwrap().samples;
+        assert_eq!([0, 1, 2].map(|class| count(thinnest.labels(), class)), [50, 2, 2]);
         let mut value = [0.0];
         for (row, label) in thin.samples.labels().iter().enumerate() {
             thin.samples.read(row as u32, &mut value);

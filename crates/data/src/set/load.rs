@@ -118,6 +118,11 @@ impl DataOptions {
             Some(entry) => by_name(entry, places)?,
             None => self.by_path(Path::new(&self.set))?,
         };
+        loaded.notes.extend(self.without_effect());
+        if loaded.samples.rows() == loaded.samples.train_rows() {
+            let note = "no rows are for testing, and a run needs some to judge its model by";
+            loaded.notes.push(note.to_owned());
+        }
         if self.imbalance < 1.0 {
             loaded = imbalance::thinned(&loaded, self.imbalance)?;
         }
@@ -126,6 +131,17 @@ impl DataOptions {
             loaded.samples = Arc::new(Arc::unwrap_or_clone(loaded.samples).augmented(augment));
         }
         Ok(loaded)
+    }
+
+    /// Columns that were named where there is no table.
+    fn without_effect(&self) -> Vec<String> {
+        let table = named(&self.set).is_none() && Path::new(&self.set).is_file();
+        let label = Some(self.label.as_str()).filter(|label| *label != Self::default().label);
+        let idle = [("label", label), ("group", self.group.as_deref())];
+        let note = |(key, name): (&str, Option<&str>)| {
+            Some(format!("data.{key} = {} does nothing: {} is no CSV", name.filter(|_| !table)?, self.set))
+        };
+        idle.into_iter().filter_map(note).collect()
     }
 
     fn by_path(&self, path: &Path) -> Result<Loaded, LoadError> {
@@ -164,5 +180,29 @@ pub(crate) fn by_name(entry: &Entry, places: &Places) -> Result<Loaded, LoadErro
             Ok(Loaded { groups, ..loaded })
         }
         _ => idx::load(entry, place.path()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_that_is_named_where_there_is_no_table_is_said_to_do_nothing() {
+        let options = DataOptions { group: Some("ward".to_owned()), ..DataOptions::default() };
+        let notes = options.load(&Places::new(None)).unwrap().notes;
+        assert_eq!(notes, ["data.group = ward does nothing: fmnist-mini is no CSV"]);
+    }
+
+    #[test]
+    fn a_set_without_test_rows_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("few.csv");
+        std::fs::write(&path, "x,label\n1,a\n2,b\n3,a\n4,b\n").unwrap();
+        let set = path.to_str().unwrap().to_owned();
+        let load =
+            |test| DataOptions { set: set.clone(), test, ..DataOptions::default() }.load(&Places::new(None));
+        assert!(load(0.2).unwrap().notes[0].starts_with("no rows are for testing"));
+        assert!(load(0.5).unwrap().notes.is_empty());
     }
 }

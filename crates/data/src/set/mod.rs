@@ -3,6 +3,7 @@
 mod catalogue;
 mod cifar;
 mod csv;
+mod distinct;
 mod features;
 mod fetch;
 mod folder;

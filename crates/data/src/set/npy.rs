@@ -5,7 +5,7 @@
 
 use super::load::{LoadError, Loaded};
 use crate::decode::npy::{Array, Numbers, array, npy};
-use crate::decode::{Flaw, Source};
+use crate::decode::{Flaw, Source, json};
 use fedtvd_core::samples::{Samples, Values};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -38,6 +38,8 @@ pub struct Site<'a> {
 }
 
 const ABOUT: &str = "set.json";
+/// Values of one row: more than any image that a network reads.
+const LARGEST: usize = 1 << 30;
 
 impl Site<'_> {
     /// Whether a folder holds a client's own data.
@@ -77,12 +79,25 @@ impl Site<'_> {
     pub(crate) fn load(folder: &Path) -> Result<Loaded, LoadError> {
         let path = folder.join(ABOUT);
         let text = Source::open(&path)?.rest(1 << 20, "a description of the data")?;
-        let wrong = |error: serde_json::Error| flaw(&path, "set, classes and normal", error.to_string());
+        let wrong = |error: serde_json::Error| {
+            let offset = json::offset(&text, &error);
+            Flaw { offset, ..flaw(&path, "set, classes and normal", error.to_string()) }
+        };
         let about: About = serde_json::from_slice(&text).map_err(wrong)?;
+        if about.classes.len() < 2 {
+            return Err(
+                flaw(&path, "the names of at least two classes", about.classes.len().to_string()).into()
+            );
+        }
         let [train, test] = ["x_train.npy", "x_test.npy"].map(|name| read(folder, name));
         let (train, test) = (train?, test?);
         let shape = match train.shape[..] {
             [_, channels, height, width] if test.shape.get(1..) == train.shape.get(1..) => {
+                let size = channels.checked_mul(height).and_then(|area| area.checked_mul(width));
+                if size.is_none_or(|size| size == 0 || size > LARGEST) {
+                    let expected = format!("rows of 1 to {LARGEST} values");
+                    return Err(flaw(folder, &expected, format!("{channels}x{height}x{width}")).into());
+                }
                 [channels, height, width]
             }
             _ => {
@@ -93,9 +108,10 @@ impl Site<'_> {
         let (rows, test_rows) = (train.shape[0], test.shape[0]);
         let values = match (train.numbers, test.numbers) {
             (Numbers::Bytes(mut train), Numbers::Bytes(test)) => {
-                if about.normal.len() != shape[0]
-                    || about.normal.iter().any(|(_, deviation)| *deviation <= 0.0)
-                {
+                let right = |(mean, deviation): &(f32, f32)| {
+                    mean.is_finite() && deviation.is_normal() && *deviation > 0.0
+                };
+                if about.normal.len() != shape[0] || !about.normal.iter().all(right) {
                     let expected = format!("normal with {} pairs of mean and deviation above 0", shape[0]);
                     return Err(flaw(&path, &expected, format!("{:?}", about.normal)).into());
                 }
@@ -184,6 +200,29 @@ mod tests {
             loaded.read(row, &mut own);
             samples.read(from, &mut original);
             assert_eq!(own, original);
+        }
+    }
+
+    #[test]
+    fn a_wrong_description_is_named_with_its_place() {
+        let samples =
+            Samples::new([1, 1, 1], 2, Values::bytes(vec![1; 4], &[(0.0, 1.0)]), vec![0, 1, 0, 1], 3);
+        let samples = samples.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let about =
+            About { set: "x".to_owned(), classes: vec!["a".into(), "b".into()], normal: vec![(0.0, 1.0)] };
+        Site { about, samples: &samples, train: &[0, 1, 2], test: &[3] }.write(folder.path()).unwrap();
+        let complaint = |text: &str| {
+            std::fs::write(folder.path().join(ABOUT), text).unwrap();
+            Site::load(folder.path()).unwrap_err().to_string()
+        };
+        let cut = complaint("{\n \"set\": 7}");
+        assert!(cut.contains("set.json: at byte 10: expected set, classes and normal"), "{cut}");
+        let none = complaint(r#"{"set": "x", "classes": [], "normal": [[0, 1]]}"#);
+        assert!(none.ends_with("expected the names of at least two classes, found 0"), "{none}");
+        for normal in ["[[0, 0]]", "[[0, -1]]", "[[0, 1e-45]]", "[]"] {
+            let odd = complaint(&format!(r#"{{"set": "x", "classes": ["a", "b"], "normal": {normal}}}"#));
+            assert!(odd.contains("expected normal with 1 pairs of mean and deviation above 0"), "{odd}");
         }
     }
 }

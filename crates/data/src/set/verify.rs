@@ -1,8 +1,8 @@
 //! Whether the files of a data set are the published ones.
 
 use super::catalogue::{Entry, Part};
-use super::load::{LoadError, by_name};
-use super::places::{Place, Places, file};
+use super::load::by_name;
+use super::places::{Missing, Place, Places, file};
 use crate::decode::archive::each_member;
 use crate::decode::{Flaw, Source};
 use crate::hex;
@@ -19,8 +19,10 @@ pub struct Check {
     pub file: String,
     /// SHA-256 that its uncompressed bytes must have.
     pub expected: String,
-    /// SHA-256 that they have; none if the file is not there.
+    /// SHA-256 that they have; none if the file is not there or cannot be read.
     pub found: Option<String>,
+    /// Where and why it cannot be read.
+    pub flaw: Option<String>,
     /// Whether they agree.
     pub right: bool,
 }
@@ -34,79 +36,96 @@ pub struct Verdict {
     pub path: String,
     /// Each file.
     pub files: Vec<Check>,
-    /// Training and test rows of each class.
+    /// Training and test rows of each class; empty if they cannot be counted.
     pub counts: [Vec<u64>; 2],
     /// Those that it must have.
     pub expected_counts: [Vec<u64>; 2],
+    /// Why the rows cannot be counted.
+    pub flaw: Option<String>,
     /// Whether all is as published.
     pub right: bool,
 }
 
-/// Hashes every file and counts every class.
-pub fn verify(entry: &Entry, places: &Places) -> Result<Verdict, LoadError> {
+/// Hashes every file and counts every class; what cannot be read is part of the verdict.
+pub fn verify(entry: &Entry, places: &Places) -> Result<Verdict, Missing> {
     let (path, files) = match entry.parts.is_empty() {
         true => ("inside the program".to_owned(), Vec::new()),
         false => {
             let place = places.find(entry)?;
-            (place.path().display().to_string(), checks(entry.parts, &place)?)
+            (place.path().display().to_string(), checks(entry.parts, &place))
         }
     };
-    let samples = by_name(entry, places)?.samples;
-    let mut counts = [vec![0; entry.train.len()], vec![0; entry.test.len()]];
-    for (row, label) in samples.labels().iter().enumerate() {
-        counts[usize::from(row >= samples.train_rows())][*label as usize] += 1;
-    }
+    let (counts, flaw) = match by_name(entry, places) {
+        Ok(loaded) => {
+            let samples = loaded.samples;
+            let mut counts = [vec![0; entry.train.len()], vec![0; entry.test.len()]];
+            for (row, label) in samples.labels().iter().enumerate() {
+                counts[usize::from(row >= samples.train_rows())][*label as usize] += 1;
+            }
+            (counts, None)
+        }
+        Err(error) => (Default::default(), Some(error.to_string())),
+    };
     let expected_counts = [entry.train.to_vec(), entry.test.to_vec()];
     let right = files.iter().all(|check| check.right) && counts == expected_counts;
-    Ok(Verdict { set: entry.name.to_owned(), path, files, counts, expected_counts, right })
+    Ok(Verdict { set: entry.name.to_owned(), path, files, counts, expected_counts, flaw, right })
 }
 
 /// The hashes of the parts, wherever they are.
-pub(crate) fn checks(parts: &[Part], place: &Place) -> Result<Vec<Check>, Flaw> {
+pub(crate) fn checks(parts: &[Part], place: &Place) -> Vec<Check> {
     let mut found = BTreeMap::new();
-    match place {
+    let broken = match place {
         Place::Folder(folder) => {
-            for part in parts {
-                found.insert(part.name, hash_of_file(&file(folder, part.name))?);
-            }
+            found.extend(parts.iter().map(|part| (part.name, hash_of_file(&file(folder, part.name)))));
+            None
         }
-        Place::Archive(path) => each_member(Source::open(path)?, |name, reader| {
-            if let Some(part) = parts.iter().find(|part| part.name == name) {
-                found.insert(part.name, hash(reader).map_err(|error| unreadable(path, &error))?);
-            }
-            Ok(())
-        })?,
-    }
-    let check = |part: &Part| {
-        let found = found.get(part.name).cloned();
-        let right = found.as_deref() == Some(part.sha256);
-        Check { file: part.name.to_owned(), expected: part.sha256.to_owned(), found, right }
+        Place::Archive(path) => {
+            let member = |name: &str| format!("{name} in {}", path.display());
+            let visited = Source::open(path).and_then(|source| {
+                each_member(source, |name, reader| {
+                    if let Some(part) = parts.iter().find(|part| part.name == name) {
+                        found.insert(part.name, Ok(hash(&member(name), reader)?));
+                    }
+                    Ok(())
+                })
+            });
+            visited.err()
+        }
     };
-    Ok(parts.iter().map(check).collect())
+    let check = |part: &Part| {
+        let (found, flaw) = match found.remove(part.name) {
+            Some(Ok(hash)) => (Some(hash), None),
+            Some(Err(flaw)) => (None, Some(flaw)),
+            None => (None, broken.clone()),
+        };
+        let right = found.as_deref() == Some(part.sha256);
+        let flaw = flaw.map(|flaw| flaw.to_string());
+        Check { file: part.name.to_owned(), expected: part.sha256.to_owned(), found, flaw, right }
+    };
+    parts.iter().map(check).collect()
 }
 
 /// SHA-256 of a file's bytes, uncompressed.
 pub(crate) fn hash_of_file(path: &Path) -> Result<String, Flaw> {
-    hash(&mut Source::open(path)?.into_reader()).map_err(|error| unreadable(path, &error))
+    hash(&path.display().to_string(), &mut Source::open(path)?.into_reader())
 }
 
-fn hash(reader: &mut dyn Read) -> std::io::Result<String> {
+fn hash(file: &str, reader: &mut dyn Read) -> Result<String, Flaw> {
     let mut hash = Sha256::new();
     let mut buffer = vec![0; 1 << 16];
+    let mut offset = 0;
     loop {
-        match reader.read(&mut buffer)? {
-            0 => return Ok(hex(&hash.finalize())),
-            read => hash.update(&buffer[..read]),
+        match reader.read(&mut buffer) {
+            Ok(0) => return Ok(hex(&hash.finalize())),
+            Ok(read) => {
+                hash.update(&buffer[..read]);
+                offset += read as u64;
+            }
+            Err(error) => {
+                let (file, expected) = (file.to_owned(), "a readable file".to_owned());
+                return Err(Flaw { file, offset, expected, found: error.to_string() });
+            }
         }
-    }
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> Flaw {
-    Flaw {
-        file: path.display().to_string(),
-        offset: 0,
-        expected: "a readable file".to_owned(),
-        found: error.to_string(),
     }
 }
 
@@ -133,8 +152,27 @@ mod tests {
         };
         let place = Place::Folder(folder.path().to_owned());
         std::fs::write(folder.path().join("abc"), "abc").unwrap();
-        assert!(checks(&[part], &place).unwrap()[0].right);
+        assert!(checks(&[part], &place)[0].right);
         std::fs::write(folder.path().join("abc"), "abd").unwrap();
-        assert!(!checks(&[part], &place).unwrap()[0].right);
+        assert!(!checks(&[part], &place)[0].right);
+    }
+
+    #[test]
+    fn a_cut_file_is_told_with_its_place_and_the_others_are_still_hashed() {
+        let folder = tempfile::tempdir().unwrap();
+        let part = |name| Part { name, address: None, length: 3, sha256: "" };
+        let content: Vec<u8> = (0..100_000u32).flat_map(|x| x.wrapping_mul(x).to_le_bytes()).collect();
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        std::io::Write::write_all(&mut gzip, &content).unwrap();
+        let packed = gzip.finish().unwrap();
+        std::fs::write(folder.path().join("cut.gz"), &packed[..packed.len() / 2]).unwrap();
+        std::fs::write(folder.path().join("whole"), "abc").unwrap();
+        let place = Place::Folder(folder.path().to_owned());
+        let checks = checks(&[part("cut"), part("whole"), part("none")], &place);
+        let flaw = checks[0].flaw.as_deref().unwrap();
+        let offset: u64 = flaw.split("at byte ").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
+        assert!(flaw.contains("cut.gz") && (1..400_000).contains(&offset), "{flaw}");
+        assert!(checks[1].found.is_some() && checks[1].flaw.is_none());
+        assert!(checks[2].flaw.as_deref().unwrap().contains("none.gz: at byte 0"));
     }
 }

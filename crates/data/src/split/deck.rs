@@ -2,7 +2,9 @@
 
 use super::SplitError;
 use super::partition::Partition;
+use crate::hex;
 use fedtvd_core::samples::Samples;
+use sha2::{Digest, Sha256};
 
 /// The natural owner of each training row: a hospital, a writer, a column of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -29,6 +31,16 @@ impl<'a> Deck<'a> {
     pub fn new(samples: &'a Samples, groups: Option<&'a Groups>) -> Self {
         let labels = &samples.labels()[..samples.train_rows()];
         Self { labels, classes: samples.classes(), groups }
+    }
+
+    /// SHA-256 of the labels: what a saved partition knows its data by.
+    pub fn labels_hash(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(b"fedtvd labels 1\n");
+        hash.update((self.classes as u64).to_le_bytes());
+        hash.update((self.labels.len() as u64).to_le_bytes());
+        self.labels.iter().for_each(|label| hash.update(label.to_le_bytes()));
+        hex(&hash.finalize())
     }
 
     /// The rows of each class, ascending.

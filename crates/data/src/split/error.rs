@@ -1,6 +1,6 @@
 //! Why a split cannot be made.
 
-use super::FileError;
+use super::{Deck, FileError};
 use thiserror::Error;
 
 /// Why a split cannot be made.
@@ -27,6 +27,19 @@ pub enum SplitError {
         /// How many rows there are.
         rows: usize,
     },
+    /// Fewer rows than shards.
+    #[error(
+        "{clients} clients with {shards} shards each need {} rows, one for each shard, but there are {rows}",
+        clients.saturating_mul(*shards)
+    )]
+    Shards {
+        /// How many clients.
+        clients: usize,
+        /// How many shards each has.
+        shards: usize,
+        /// How many rows there are.
+        rows: usize,
+    },
     /// No try gave every client enough rows.
     #[error(
         "in {tries} tries the smallest client had at most {best} rows, and {min_size} are asked for: \
@@ -39,6 +52,60 @@ pub enum SplitError {
         best: usize,
         /// How many rows each client must have.
         min_size: usize,
+    },
+    /// Too few rows beside those that clients keep back.
+    #[error("with split.holdout = {holdout} a client needs {rows} rows for {min_size} to train on: {error}")]
+    Holdout {
+        /// The share that is kept back.
+        holdout: f64,
+        /// How many rows each client must have.
+        rows: usize,
+        /// How many of them it must train on.
+        min_size: usize,
+        /// What failed.
+        error: Box<SplitError>,
+    },
+    /// No try came near the rank correlation.
+    #[error(
+        "in {tries} tries the rank correlation of size and TVD was at best {nearest:.3}, and {asked} (within \
+         {tolerance}) is asked for: ask for less, or use a smaller spread, fewer clients or a larger min_size, since a \
+         client of a few rows cannot be even"
+    )]
+    Correlation {
+        /// What was asked for.
+        asked: f64,
+        /// What came nearest.
+        nearest: f64,
+        /// How near it must be.
+        tolerance: f64,
+        /// How many tries.
+        tries: u32,
+    },
+    /// Sizes or skews without any variation.
+    #[error(
+        "one client, or clients of equal size or skew, have no rank correlation of size and TVD: use more clients, \
+         a spread above 0, or alpha_even above alpha"
+    )]
+    NoCorrelation,
+    /// A reference for another number of classes.
+    #[error("labels.reference has {got} numbers, but the data has {classes} classes")]
+    Reference {
+        /// How many numbers.
+        got: usize,
+        /// How many classes.
+        classes: usize,
+    },
+    /// A drawn split that fails on data whose owners are known.
+    #[error(
+        "{error}; the data has {} natural owners ({}): split.kind = natural makes each a client",
+        names.len(),
+        some(names)
+    )]
+    Owners {
+        /// What failed.
+        error: Box<SplitError>,
+        /// The owners' names.
+        names: Vec<String>,
     },
     /// Fewer places for labels than classes.
     #[error(
@@ -75,6 +142,28 @@ impl SplitError {
         Self::Range { name, value, range: range.to_owned() }
     }
 
+    /// The same, saying that clients need more rows because they keep some back.
+    pub(crate) fn beside_holdout(self, min_size: usize, rows: usize, holdout: f64) -> Self {
+        match self {
+            Self::Tries { min_size: least, .. } | Self::Rows { min_size: least, .. }
+                if least == rows && rows > min_size =>
+            {
+                Self::Holdout { rows, holdout, min_size, error: Box::new(self) }
+            }
+            other => other,
+        }
+    }
+
+    /// The same, naming the owners that the data has.
+    pub(crate) fn beside_owners(self, deck: &Deck) -> Self {
+        match (&self, deck.groups) {
+            (Self::Tries { .. } | Self::Rows { .. } | Self::Holdout { .. }, Some(groups)) => {
+                Self::Owners { error: Box::new(self), names: groups.names.clone() }
+            }
+            _ => self,
+        }
+    }
+
     /// Refuses what is no finite number above 0.
     pub(crate) fn unless_positive(name: &'static str, value: f64) -> Result<(), Self> {
         if value.is_finite() && value > 0.0 {
@@ -82,4 +171,10 @@ impl SplitError {
         }
         Err(Self::range(name, value, "the numbers above 0"))
     }
+}
+
+/// The first few of the names.
+fn some(names: &[String]) -> String {
+    let more = if names.len() > 4 { ", …" } else { "" };
+    names.iter().take(4).map(String::as_str).collect::<Vec<_>>().join(", ") + more
 }

@@ -1,6 +1,7 @@
 //! Ways of dealing training rows to clients. One file each, named after it.
 
 mod correlated;
+mod dealt;
 mod deck;
 mod dirichlet;
 mod error;
@@ -14,11 +15,12 @@ mod partition;
 mod quantity;
 mod shards;
 
-pub use correlated::Correlated;
+pub use correlated::{Correlated, tolerance};
+pub use dealt::{Dealt, Terms};
 pub use deck::{Deck, Groups};
 pub use dirichlet::Dirichlet;
 pub use error::SplitError;
-pub use file::{FileError, PartitionFile};
+pub use file::{FileError, FileFlaw, PartitionFile};
 pub use hsu::Hsu;
 pub use labels::Labels;
 pub use options::{Kind, SplitOptions};

@@ -1,7 +1,6 @@
 //! A split by its name and parameters, as a configuration writes it.
 
-use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError};
-use super::{PartitionFile, iid};
+use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError, Terms, iid};
 use std::path::PathBuf;
 
 /// How rows are dealt.
@@ -43,6 +42,12 @@ impl Kind {
         Self::Natural,
         Self::File,
     ];
+
+    /// The kind's name.
+    pub fn word(self) -> &'static str {
+        let place = Self::ALL.iter().position(|kind| *kind == self);
+        Self::WORDS[place.expect("every kind is in the list")]
+    }
 
     /// The kind of that name.
     pub fn named(word: &str) -> Option<Self> {
@@ -106,10 +111,15 @@ impl Default for SplitOptions {
 }
 
 impl SplitOptions {
-    /// The training rows dealt to the clients; `seed` is the run's.
-    pub fn split(&self, deck: &Deck, seed: u64) -> Result<Partition, SplitError> {
-        let seed = self.seed.unwrap_or(seed);
-        let Self { clients, alpha, min_size, self_balancing, tries, shards, labels, beta, .. } = *self;
+    /// The rank correlation of size and TVD that the split was asked for.
+    pub fn asked_correlation(&self) -> Option<f64> {
+        (self.kind == Kind::Correlated).then_some(self.correlation)
+    }
+
+    /// The split of a kind that draws.
+    pub(crate) fn drawn(&self, deck: &Deck, terms: &Terms) -> Result<Partition, SplitError> {
+        let seed = terms.seed;
+        let Self { clients, alpha, min_size, self_balancing, tries, shards, labels, .. } = *self;
         let Self { correlation, spread, alpha_even, .. } = *self;
         match self.kind {
             Kind::Iid => iid::split(deck, clients, seed),
@@ -119,16 +129,17 @@ impl SplitOptions {
             Kind::Hsu => Hsu { clients, alpha }.split(deck, seed),
             Kind::Shards => Shards { clients, shards }.split(deck, seed),
             Kind::Labels => Labels { clients, labels, min_size, tries }.split(deck, seed),
-            Kind::Quantity => Quantity { clients, beta, min_size, tries }.split(deck, seed),
+            Kind::Quantity => self.quantity().split(deck, seed),
             Kind::Correlated => {
                 Correlated { clients, alpha, alpha_even, spread, correlation, min_size, tries }
-                    .split(deck, seed)
+                    .split(deck, terms)
             }
-            Kind::Natural => deck.natural(),
-            Kind::File => {
-                let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
-                Ok(PartitionFile::read(path)?.partition(deck)?)
-            }
+            Kind::Natural | Kind::File => unreachable!("these draw nothing"),
         }
+    }
+
+    pub(crate) fn quantity(&self) -> Quantity {
+        let Self { clients, beta, min_size, tries, .. } = *self;
+        Quantity { clients, beta, min_size, tries }
     }
 }

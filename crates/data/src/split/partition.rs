@@ -74,6 +74,9 @@ mod tests {
     fn parts_differ_by_at_most_one_and_the_longer_come_first() {
         assert_eq!(even_ends(11, 4), [3, 6, 9, 11]);
         assert_eq!(cut(&[5, 6, 7], &[0, 2, 3]), [vec![], vec![5, 6], vec![7]]);
+        // "iid_equal" of the golden file.
+        let rows: Vec<u32> = (0..10).collect();
+        assert_eq!(cut(&rows, &even_ends(10, 3)).iter().map(Vec::len).collect::<Vec<_>>(), [4, 3, 3]);
     }
 
     #[test]

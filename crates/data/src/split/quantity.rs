@@ -1,6 +1,7 @@
 //! Quantity skew: sizes in proportions ~ Dir(beta, ..., beta), labels IID.
 //!
-//! Li et al. 2022 (NIID-Bench, arXiv 2102.02079).
+//! Li et al. 2022 (NIID-Bench, arXiv 2102.02079). Where no draw gives every client its least rows, each gets these first
+//! and the rest is dealt in proportions ~ Dir(beta, ..., beta).
 
 use super::gamma::{log_gamma, weights};
 use super::partition::{cut, first_that_fits};
@@ -26,13 +27,28 @@ impl Quantity {
         deck.check(self.clients, self.min_size)?;
         SplitError::unless_positive("beta", self.beta)?;
         first_that_fits(self.tries, self.min_size, |attempt| {
-            let mut stream = Stream::at(seed, Purpose::Split, attempt, 0);
-            let logs: Vec<f64> = (0..self.clients).map(|_| log_gamma(&mut stream, self.beta)).collect();
-            let mut rows = deck.rows();
-            stream.shuffle(&mut rows);
-            let shares = weights(&logs, &vec![true; self.clients]);
+            let (shares, rows) = self.attempt(deck, seed, attempt);
             Some(cut(&rows, &ends(&shares, rows.len())))
         })
+    }
+
+    /// The first draw's proportions of what is left when every client has its least rows.
+    pub(crate) fn after_the_least(&self, deck: &Deck, seed: u64) -> Partition {
+        let (shares, rows) = self.attempt(deck, seed, 0);
+        let (least, rest) = rows.split_at(self.clients * self.min_size);
+        let mut clients = cut(rest, &ends(&shares, rest.len()));
+        for (client, least) in clients.iter_mut().zip(least.chunks(self.min_size.max(1))) {
+            client.extend(least);
+        }
+        Partition::new(clients)
+    }
+
+    fn attempt(&self, deck: &Deck, seed: u64, attempt: u32) -> (Vec<f64>, Vec<u32>) {
+        let mut stream = Stream::at(seed, Purpose::Split, attempt, 0);
+        let logs: Vec<f64> = (0..self.clients).map(|_| log_gamma(&mut stream, self.beta)).collect();
+        let mut rows = deck.rows();
+        stream.shuffle(&mut rows);
+        (weights(&logs, &vec![true; self.clients]), rows)
     }
 }
 
@@ -66,5 +82,11 @@ mod tests {
         assert!((variation - 0.5).abs() < 0.05, "{variation}");
         // 600 IID rows of ten classes: about sqrt(2 C / (pi n)) / 2 = 0.05.
         assert!(statistics(1).mean_tvd < 0.08, "{}", statistics(1).mean_tvd);
+    }
+
+    #[test]
+    fn given_shares_are_cut_as_the_specification_cuts_them() {
+        // "quantity_skew" of the golden file.
+        assert_eq!(ends(&[0.5, 0.3, 0.2], 100), [50, 80, 100]);
     }
 }

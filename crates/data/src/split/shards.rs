@@ -21,20 +21,26 @@ impl Shards {
         if self.shards == 0 {
             return Err(SplitError::range("shards", 0.0, "the numbers from 1"));
         }
-        // Each shard needs a row.
-        deck.check(self.clients, self.shards)?;
+        deck.check(self.clients, 1)?;
+        let rows = deck.labels.len();
+        if self.clients.saturating_mul(self.shards) > rows {
+            return Err(SplitError::Shards { clients: self.clients, shards: self.shards, rows });
+        }
         let mut stream = Stream::at(seed, Purpose::Split, 0, 0);
         let mut sorted = Vec::new();
         for mut rows in deck.by_class() {
             stream.shuffle(&mut rows);
             sorted.extend(rows);
         }
-        let count = self.clients * self.shards;
-        let ends: Vec<usize> = (1..=count).map(|shard| shard * sorted.len() / count).collect();
-        let mut shards = cut(&sorted, &ends);
+        let mut shards = cut_equally(&sorted, self.clients * self.shards);
         stream.shuffle(&mut shards);
         Ok(Partition::new(shards.chunks(self.shards).map(<[_]>::concat).collect()))
     }
+}
+
+fn cut_equally(sorted: &[u32], count: usize) -> Vec<Vec<u32>> {
+    let ends: Vec<usize> = (1..=count).map(|shard| shard * sorted.len() / count).collect();
+    cut(sorted, &ends)
 }
 
 #[cfg(test)]
@@ -52,5 +58,26 @@ mod tests {
             let seen: BTreeSet<u32> = rows.iter().map(|row| labels[*row as usize]).collect();
             assert!(seen.len() <= 2, "{seen:?}");
         }
+    }
+
+    #[test]
+    fn more_shards_than_rows_are_refused_as_such() {
+        let deck = Deck { labels: &[0, 1, 0, 1, 0], classes: 2, groups: None };
+        assert_eq!(
+            Shards { clients: 3, shards: 2 }.split(&deck, 1).unwrap_err().to_string(),
+            "3 clients with 2 shards each need 6 rows, one for each shard, but there are 5"
+        );
+    }
+
+    #[test]
+    fn sorted_rows_are_cut_into_shards_as_the_specification_cuts_them() {
+        let golden = include_str!("../../tests/golden/dirichlet_partition.json");
+        let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
+        let lists = |name: &str| golden["shards"][name].clone();
+        let labels: Vec<u32> = serde_json::from_value(lists("labels")).unwrap();
+        let sorted = Deck { labels: &labels, classes: 3, groups: None }.by_class().concat();
+        assert_eq!(sorted, serde_json::from_value::<Vec<u32>>(lists("sorted_order")).unwrap());
+        let shards: Vec<Vec<u32>> = serde_json::from_value(lists("shards")).unwrap();
+        assert_eq!(cut_equally(&sorted, 6), shards);
     }
 }

@@ -1,0 +1,65 @@
+//! `fedtvd reproduce`, as typed, on the embedded data.
+
+mod program;
+
+use program::fedtvd;
+
+/// The answer and the table that it leaves.
+fn reproduce(experiment: &str, strategies: &str) -> (String, String) {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call = ["reproduce", experiment, "--dataset", "fmnist-mini", "--seeds", "1", "--rounds", "1"];
+    let answer = fedtvd(&[call.as_slice(), &["--strategies", strategies, "--out", &out, "--quiet"]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let table = std::fs::read_to_string(folder.path().join(format!("out/{experiment}.md"))).expect("a table");
+    (answer.out, table)
+}
+
+#[test]
+fn the_papers_tables_can_be_tried_on_the_embedded_data() {
+    for (experiment, settings) in [("skew", 4), ("participation", 6), ("lambda", 2)] {
+        let (answer, table) = reproduce(experiment, "fedtvd");
+        // A head, a rule and one row per setting.
+        assert_eq!(table.lines().count(), 2 + settings, "{table}");
+        assert!(answer.starts_with(&table) && !table.contains("not run"), "{answer}");
+    }
+}
+
+#[test]
+fn what_cannot_be_run_says_so_and_names_what_was_looked_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call = ["reproduce", "lambda", "--seeds", "1", "--rounds", "1", "--strategies", "fedavg", "--quiet"];
+    let data = folder.path().join("nothing").display().to_string();
+    let answer = fedtvd(&[call.as_slice(), &["--out", &out, "--data", &data]].concat());
+    assert_eq!(answer.code, 1);
+    assert!(
+        answer.out.contains("not run") && answer.out.contains("2 rows are incomplete: "),
+        "{}",
+        answer.out
+    );
+    assert!(answer.out.contains("cifar10"), "{}", answer.out);
+}
+
+#[test]
+fn the_papers_figures_can_be_drawn_from_the_embedded_data() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out");
+    let call =
+        ["reproduce", "figures", "--dataset", "fmnist-mini", "--seeds", "1", "--rounds", "2", "--quiet"];
+    let place = out.display().to_string();
+    let answer = fedtvd(&[call.as_slice(), &["--strategies", "fedavg,fedtvd", "--out", &place]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    for alpha in ["0.1", "0.5", "1"] {
+        for figure in [
+            format!("figure-2-fmnist-mini-alpha-{alpha}.svg"),
+            format!("figure-5-fmnist-mini-alpha-{alpha}.svg"),
+        ] {
+            let svg = std::fs::read_to_string(out.join("figures").join(&figure)).expect(&figure);
+            assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{figure}");
+            assert!(answer.out.contains(&figure), "{}", answer.out);
+        }
+    }
+    // FedTVD's weights of the paper's three clients at temperature 1.
+    assert!(answer.out.contains("fedtvd 0.341, 0.334, 0.325"), "{}", answer.out);
+}

@@ -1,0 +1,214 @@
+//! A split as a run uses it: who has which rows, and what a user should know about it.
+
+use super::correlated::tolerance;
+use super::{Deck, Kind, Partition, PartitionFile, SplitError, SplitOptions};
+use crate::holdout::{self, Rows, keep_back};
+use crate::statistics::{Statistics, counts};
+use fedtvd_core::statistic::Reference;
+
+/// What a split is made for.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms<'a> {
+    /// The data set's name.
+    pub set: &'a str,
+    /// The run's seed, for splits without one of their own.
+    pub seed: u64,
+    /// Share of its rows that each client keeps back from training, from 0 to below 1.
+    pub holdout: f64,
+    /// The label distribution that TVD is measured against; none for that of all clients together.
+    pub reference: Option<&'a Reference>,
+}
+
+impl Terms<'_> {
+    /// The rows that each client of a partition trains on.
+    pub(crate) fn training(&self, partition: &Partition) -> Partition {
+        train(&keep_back(partition, self.holdout, self.seed))
+    }
+}
+
+/// Rows that have been dealt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dealt {
+    /// Who has which training rows.
+    pub partition: Partition,
+    /// Which of them each client trains on and keeps back.
+    pub clients: Vec<Rows>,
+    /// The clients' names, where they have any.
+    pub names: Option<Vec<String>>,
+    /// What a user should know about the split.
+    pub notes: Vec<String>,
+}
+
+impl From<Partition> for Dealt {
+    fn from(partition: Partition) -> Self {
+        Self { clients: keep_back(&partition, 0.0, 0), partition, names: None, notes: Vec::new() }
+    }
+}
+
+impl Dealt {
+    /// What a result names this split by: who has which rows and keeps which of them back.
+    pub fn hash(&self) -> String {
+        holdout::hash(&self.partition, &self.clients)
+    }
+
+    /// The split in numbers: of the rows that clients train on.
+    pub fn statistics(&self, deck: &Deck, terms: &Terms) -> Statistics {
+        Statistics { hash: self.hash(), ..statistics(&train(&self.clients), deck, terms) }
+    }
+}
+
+fn train(clients: &[Rows]) -> Partition {
+    Partition { clients: clients.iter().map(|rows| rows.train.clone()).collect() }
+}
+
+/// The statistics of rows that are trained on.
+pub(crate) fn statistics(training: &Partition, deck: &Deck, terms: &Terms) -> Statistics {
+    match terms.reference {
+        Some(reference) => Statistics::of(training, deck.labels, reference),
+        None => {
+            let counts: Vec<Vec<u64>> =
+                training.clients.iter().map(|rows| counts(rows, deck.labels, deck.classes)).collect();
+            // One class is no distribution to speak of, and every distance to it is 0.
+            let reference = Reference::aggregated(counts.iter().map(Vec::as_slice))
+                .unwrap_or_else(|_| Reference::uniform(deck.classes));
+            Statistics::of(training, deck.labels, &reference)
+        }
+    }
+}
+
+impl SplitOptions {
+    /// The training rows dealt to the clients; each has `min_size` left to train on.
+    pub fn deal(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
+        let terms = &Terms { seed: self.seed.unwrap_or(terms.seed), ..*terms };
+        if let Some(got) = terms.reference.map(Reference::classes).filter(|got| *got != deck.classes) {
+            return Err(SplitError::Reference { got, classes: deck.classes });
+        }
+        let dealt = match self.kind {
+            Kind::Natural => {
+                let names = deck.groups.map(|groups| groups.names.clone());
+                Dealt { names, ..Dealt::from(deck.natural()?) }
+            }
+            Kind::File => {
+                let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
+                PartitionFile::load(path, terms.set, deck)?
+            }
+            _ => self.with_enough(deck, terms).map_err(|error| error.beside_owners(deck))?,
+        };
+        let clients = keep_back(&dealt.partition, terms.holdout, terms.seed);
+        let mut dealt = Dealt { clients, ..dealt };
+        dealt.notes.extend(self.without_effect(&dealt));
+        dealt.notes.extend(self.reached(&dealt, deck, terms));
+        Ok(dealt)
+    }
+
+    /// A number of clients that was asked for where the data says how many there are.
+    fn without_effect(&self, dealt: &Dealt) -> Option<String> {
+        let (asked, there) = (self.clients, dealt.partition.clients.len());
+        let idle = asked != there && asked != Self::default().clients;
+        let why = match self.kind {
+            Kind::Natural => "owners",
+            Kind::File => "clients in the file",
+            _ => return None,
+        };
+        idle.then(|| {
+            let kind = self.kind.word();
+            format!("split.clients = {asked} does nothing with split.kind = {kind}: there are {there} {why}")
+        })
+    }
+
+    /// What has come of a rank correlation that was asked for.
+    fn reached(&self, dealt: &Dealt, deck: &Deck, terms: &Terms) -> Option<String> {
+        let asked = self.asked_correlation()?;
+        let Statistics { size_tvd_correlation: pearson, size_tvd_rank_correlation: rank, .. } =
+            dealt.statistics(deck, terms);
+        let shown = |r: Option<f64>| r.map_or("none".to_owned(), |r| format!("{r:.3}"));
+        Some(format!(
+            "rank correlation of size and TVD: asked for {asked}, got {} (within {}); Pearson's is {}",
+            shown(rank),
+            tolerance(self.clients),
+            shown(pearson)
+        ))
+    }
+
+    /// A drawn split whose clients have `min_size` rows beside those that they keep back.
+    fn with_enough(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
+        let rows = holdout::rows_for(self.min_size, terms.holdout);
+        let enough = Self { min_size: rows, ..self.clone() };
+        match enough.drawn(deck, terms) {
+            Ok(partition) => Ok(Dealt::from(partition)),
+            Err(SplitError::Tries { tries, .. }) if self.kind == Kind::Quantity => {
+                let note = format!(
+                    "no draw of {tries} gave every client {rows} rows: each got these first, and the rest is dealt in \
+                     Dirichlet({}) proportions",
+                    self.beta
+                );
+                let partition = enough.quantity().after_the_least(deck, terms.seed);
+                Ok(Dealt { notes: vec![note], ..Dealt::from(partition) })
+            }
+            Err(error) => Err(error.beside_holdout(self.min_size, rows, terms.holdout)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_client_has_the_least_rows_to_train_on_beside_what_it_keeps_back() {
+        let labels: Vec<u32> = (0..2000).map(|row| row % 10).collect();
+        let deck = Deck { labels: &labels, classes: 10, groups: None };
+        let options = SplitOptions { clients: 20, alpha: 0.3, min_size: 20, ..SplitOptions::default() };
+        let terms = |holdout| Terms { set: "x", seed: 3, holdout, reference: None };
+        let deal = |holdout| options.deal(&deck, &terms(holdout));
+        for holdout in [0.0, 0.5] {
+            let dealt = deal(holdout).unwrap();
+            assert!(dealt.clients.iter().all(|rows| rows.train.len() >= 20), "{holdout}");
+        }
+        // Without hold-out the split is the one that it always was.
+        assert_eq!(deal(0.0).unwrap().partition, options.drawn(&deck, &terms(0.0)).unwrap());
+        assert_eq!(
+            deal(0.9).unwrap_err().to_string(),
+            "with split.holdout = 0.9 a client needs 191 rows for 20 to train on: 20 clients with at least 191 rows \
+             each need 3820 rows, but there are 2000"
+        );
+    }
+
+    const UNSEEDED: Terms = Terms { set: "x", seed: 1, holdout: 0.0, reference: None };
+
+    #[test]
+    fn sizes_that_are_too_unequal_for_the_least_rows_are_dealt_after_them_and_told() {
+        let labels: Vec<u32> = (0..12_000).map(|row| row % 10).collect();
+        let deck = Deck { labels: &labels, classes: 10, groups: None };
+        let options = SplitOptions { kind: Kind::Quantity, tries: 20, ..SplitOptions::default() };
+        let dealt = options.deal(&deck, &UNSEEDED).unwrap();
+        let sizes: Vec<usize> = dealt.partition.clients.iter().map(Vec::len).collect();
+        assert_eq!((sizes.iter().min(), sizes.iter().sum::<usize>()), (Some(&2), 12_000));
+        assert!(dealt.notes[0].starts_with("no draw of 20 gave every client 2 rows"), "{:?}", dealt.notes);
+        let even = SplitOptions { beta: 10.0, ..options };
+        assert!(even.deal(&deck, &UNSEEDED).unwrap().notes.is_empty());
+    }
+
+    #[test]
+    fn data_with_owners_suggests_them_and_says_that_clients_are_not_counted() {
+        let labels = [0, 1, 0, 1];
+        let names = ["Cleveland", "Hungary"].map(str::to_owned).to_vec();
+        let groups = crate::split::Groups { names, of: vec![0, 1, 1, 1] };
+        let deck = Deck { labels: &labels, classes: 2, groups: Some(&groups) };
+        let error = SplitOptions::default().deal(&deck, &UNSEEDED).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "100 clients with at least 2 rows each need 200 rows, but there are 4; the data has 2 natural owners \
+             (Cleveland, Hungary): split.kind = natural makes each a client"
+        );
+        let natural = |clients| {
+            let options = SplitOptions { kind: Kind::Natural, clients, ..SplitOptions::default() };
+            options.deal(&deck, &UNSEEDED).unwrap().notes
+        };
+        let said = ["split.clients = 7 does nothing with split.kind = natural: there are 2 owners"];
+        assert_eq!(
+            (natural(7), natural(2), natural(100)),
+            (said.map(str::to_owned).to_vec(), vec![], vec![])
+        );
+    }
+}
