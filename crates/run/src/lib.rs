@@ -2,6 +2,7 @@
 
 mod checked;
 pub mod checkpoint;
+pub mod checkpoints;
 pub mod config;
 pub mod digest;
 pub mod directory;
@@ -9,6 +10,7 @@ pub mod estimate;
 pub mod experiment;
 pub mod files;
 pub mod fleet;
+mod footprint;
 pub mod keys;
 pub mod line;
 pub mod manifest;
