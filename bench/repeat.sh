@@ -9,13 +9,7 @@
 # use in place of a new build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-venv="${FEDTVD_VENV:-bench/.venv}"
-if [ ! -x "$venv/bin/python" ]; then
-    python3 -m venv "$venv" >&2
-fi
-if ! "$venv/bin/python" -c 'import torch, numpy' 2>/dev/null; then
-    "$venv/bin/pip" install --quiet torch numpy safetensors >&2
-fi
+. bench/venv.sh
 if [ -z "${FEDTVD:-}" ]; then
     cargo build --quiet --release >&2
 fi

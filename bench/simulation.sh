@@ -14,13 +14,7 @@
 # PyTorch lives in a virtual environment that all benchmarks share: bench/.venv, or FEDTVD_VENV.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-venv="${FEDTVD_VENV:-bench/.venv}"
-if [ ! -x "$venv/bin/python" ]; then
-    python3 -m venv "$venv" >&2
-fi
-if ! "$venv/bin/python" -c 'import torch, numpy' 2>/dev/null; then
-    "$venv/bin/pip" install --quiet torch numpy safetensors >&2
-fi
+. bench/venv.sh
 cargo build --quiet --release >&2
 cargo build --quiet --release -p fedtvd-run --example inside >&2
 folder="$(mktemp -d)"

@@ -2,7 +2,7 @@
 
 use crate::progress::Bars;
 use crate::report::{open, write};
-use crate::request::{Configured, Failure, Output, unused, workers};
+use crate::request::{Configured, Failure, Output, tell, unused, workers};
 use crate::run::failure;
 use anyhow::anyhow;
 use clap::Args;
@@ -33,7 +33,7 @@ pub(crate) struct Compare {
     /// How many seeds, counted up from the configuration's, or a list of seeds such as 3,7
     #[arg(long, default_value = "5")]
     seeds: String,
-    /// How many rounds
+    /// How many rounds; the configuration's unless given
     #[arg(long)]
     rounds: Option<u64>,
     /// How many runs at a time; all cores unless given
@@ -64,16 +64,16 @@ impl Compare {
             config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
         }
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
+        let workers = workers(self.workers)?;
         let comparison = Comparison::new(&config, &self.configured.places(), &self.strategies, &seeds)
             .map_err(Failure::request)?;
         let quiet = self.output.quiet || self.output.json;
         if !quiet {
-            eprintln!("{}\n", heading(&config, &comparison));
-            notes(&comparison).iter().for_each(|note| eprintln!("note: {note}"));
+            tell(format_args!("{}\n", heading(&config, &comparison)));
+            notes(&comparison).iter().for_each(|note| tell(format_args!("note: {note}")));
         }
         let bars = Bars::new(&comparison, quiet);
         let out = self.out.clone().unwrap_or_else(|| unused("compare", &config, &self.strategies.join(",")));
-        let workers = workers(self.workers)?;
         let summaries =
             comparison.run(&out, workers, &|progress| bars.show(progress)).map_err(|error| match error {
                 ComparisonError::Run { strategy, seed, error } => {
@@ -115,16 +115,27 @@ fn verdicts(lines: &[&Line], seeds: usize) -> Vec<String> {
     .collect()
 }
 
+/// Every seed's split is kept until all runs are done.
+const MOST_SEEDS: u64 = 1000;
+
 /// `5` means five seeds counted up from the configuration's, `3,7` those two.
 pub(crate) fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
     let wrong = || anyhow!("--seeds {text} is neither a number of seeds above 0 nor a list such as 3,7");
+    let many =
+        |count| anyhow!("--seeds asks for {count} seeds; at most {MOST_SEEDS} can be compared at once");
     let numbers: Vec<u64> =
         text.split(',').map(|seed| seed.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
-    match (numbers.as_slice(), config.get("seed")) {
-        ([0], _) => Err(wrong()),
-        ([count], Value::Whole(first)) => Ok((first..first.saturating_add(*count)).collect()),
-        _ => Ok(numbers),
+    let seeds: Vec<u64> = match (numbers.as_slice(), config.get("seed")) {
+        ([0], _) => return Err(wrong()),
+        ([count], _) if *count > MOST_SEEDS => return Err(many(*count)),
+        ([count], Value::Whole(first)) => (first..first.saturating_add(*count)).collect(),
+        (list, _) if list.len() as u64 > MOST_SEEDS => return Err(many(list.len() as u64)),
+        _ => numbers,
+    };
+    if let Some(largest) = seeds.iter().max() {
+        config.clone().set(&format!("seed={largest}"))?;
     }
+    Ok(seeds)
 }
 
 /// What a user should know about data and splits, each once.
@@ -145,14 +156,21 @@ fn heading(config: &Config, comparison: &Comparison) -> String {
         distances.extend(setup.clients.iter().map(|client| tvd(&client.counts, &uniform)));
         sizes.extend(setup.clients.iter().map(|client| client.rows.len()));
     }
+    let kind = shown("split.kind");
+    let kind = match kind.as_str() {
+        "dirichlet" | "hsu" | "correlated" => format!("{kind} {}", shown("split.alpha")),
+        "quantity" => format!("{kind} {}", shown("split.beta")),
+        "shards" => format!("{} {kind} each", shown("split.shards")),
+        "labels" => format!("{} {kind} each", shown("split.labels")),
+        _ => kind,
+    };
+    let layers = matches!(config.get("model.layers"), Value::List(layers) if !layers.is_empty());
+    let model = if layers { "own model".to_owned() } else { shown("model.name") };
     format!(
-        "{} · {clients} clients, {} per round · {} {} · {} · {} seeds × {} rounds\n\
+        "{} · {clients} clients, {} per round · {kind} · {model} · {} seeds × {} rounds\n\
          same split, same start, same cohorts for all · mean TVD {:.2} · sizes {}–{}",
         shown("data.set"),
         cohort_size(fraction, clients),
-        shown("split.kind"),
-        shown("split.alpha"),
-        shown("model.name"),
         comparison.seeds().len(),
         comparison.rounds(),
         mean(&distances),

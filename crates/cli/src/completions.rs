@@ -1,6 +1,6 @@
 //! `fedtvd completions SHELL`: shell completions.
 
-use crate::request::Failure;
+use crate::request::{Failure, print};
 use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
@@ -14,7 +14,8 @@ pub(crate) struct Completions {
 impl Completions {
     /// Answers.
     pub(crate) fn answer(&self, mut command: Command) -> Result<(), Failure> {
-        generate(self.shell, &mut command, "fedtvd", &mut std::io::stdout());
-        Ok(())
+        let mut script = Vec::new();
+        generate(self.shell, &mut command, "fedtvd", &mut script);
+        print(&script)
     }
 }

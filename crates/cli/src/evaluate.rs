@@ -5,7 +5,7 @@ use anyhow::Context;
 use clap::Args;
 use fedtvd_core::layout::Layout;
 use fedtvd_core::params::Params;
-use fedtvd_core::trainer::{Evaluation, Trainer as _};
+use fedtvd_core::trainer::Trainer as _;
 use fedtvd_nn::Cpu;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Evaluate a model.
 #[derive(Args)]
 pub(crate) struct Evaluate {
-    /// A safetensors file, or a run directory
+    /// A safetensors file, or a run directory; the config.toml beside it holds unless CONFIG is given
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     #[command(flatten)]
@@ -50,6 +50,12 @@ impl Evaluate {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let model =
             if self.model.is_dir() { self.model.join("model.safetensors") } else { self.model.clone() };
+        if !model.exists() && self.model.join("manifest.json").exists() {
+            let run = self.model.display();
+            return Err(Failure::Request(anyhow::anyhow!(
+                "{run} has no model yet: the run is not done; go on with: fedtvd resume {run}"
+            )));
+        }
         let config = self.config(&model)?;
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
@@ -101,11 +107,8 @@ fn read(path: &Path, layout: &Arc<Layout>) -> anyhow::Result<Params> {
 
 fn predictions(cpu: &mut Cpu, params: &Params, rows: &[u32], labels: &[u32]) -> anyhow::Result<String> {
     let mut text = String::from("row,label,prediction\n");
-    for &row in rows {
-        let Evaluation { confusion, .. } = cpu.evaluate(params, &[row], None)?;
-        let classes = confusion.len().isqrt();
-        let place = confusion.iter().position(|count| *count == 1).unwrap_or(0);
-        let _ = writeln!(text, "{row},{},{}", labels[row as usize], place % classes);
+    for (row, prediction) in rows.iter().zip(cpu.predictions(params, rows)?) {
+        let _ = writeln!(text, "{row},{},{prediction}", labels[*row as usize]);
     }
     Ok(text)
 }

@@ -25,7 +25,7 @@ mod watch;
 mod weights;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
-use request::Failure;
+use request::{Failure, tell};
 use std::process::ExitCode;
 
 /// Federated learning that asks what clients know about their labels: how much each should count, and how
@@ -92,11 +92,11 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Request(error)) => {
-            eprintln!("fedtvd: {error:#}");
+            tell(format_args!("fedtvd: {error:#}"));
             ExitCode::from(2)
         }
         Err(Failure::Work(error)) => {
-            eprintln!("fedtvd: {error:#}");
+            tell(format_args!("fedtvd: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -1,7 +1,10 @@
-//! Live progress on a terminal; nothing elsewhere.
+//! Live progress: bars on a terminal, plain lines elsewhere.
 
+use crate::request::tell;
+use crate::run::duration;
 use fedtvd_lab::comparison::{Comparison, Progress};
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -11,8 +14,12 @@ pub(crate) struct Bars {
     summary: ProgressBar,
     images: AtomicU64,
     rounds: AtomicU64,
+    /// Rounds of each strategy.
+    places: Vec<AtomicU64>,
     total: u64,
     seeds: usize,
+    /// Whether lines take the place of bars.
+    plain: bool,
     started: Instant,
 }
 
@@ -37,8 +44,10 @@ impl Bars {
             summary: board.add(ProgressBar::new(1).with_style(plain)),
             images: AtomicU64::new(0),
             rounds: AtomicU64::new(0),
+            places: bars.iter().map(|_| AtomicU64::new(0)).collect(),
             total: rounds * bars.len() as u64,
             seeds: comparison.seeds().len(),
+            plain: !quiet && !std::io::stderr().is_terminal(),
             bars,
             started: Instant::now(),
         }
@@ -47,15 +56,27 @@ impl Bars {
     /// Shows that a round is done.
     pub(crate) fn show(&self, progress: Progress) {
         let bar = &self.bars[progress.strategy];
-        bar.inc(1);
-        let done = bar.position() as usize * self.seeds / bar.length().unwrap_or(1).max(1) as usize;
+        let place = self.places[progress.strategy].fetch_add(1, Ordering::Relaxed) + 1;
+        bar.set_position(place);
+        let length = bar.length().unwrap_or(1).max(1) as usize;
+        let seeds = |rounds: u64| rounds as usize * self.seeds / length;
+        let done = seeds(place);
         bar.set_message(format!("{done}/{}  {:.1} %", self.seeds, 100.0 * progress.accuracy));
         let images = self.images.fetch_add(progress.images, Ordering::Relaxed) + progress.images;
         let rounds = self.rounds.fetch_add(1, Ordering::Relaxed) + 1;
         let seconds = self.started.elapsed().as_secs_f64();
         let left = seconds / rounds as f64 * (self.total - rounds) as f64;
         let speed = HumanCount((images as f64 / seconds) as u64);
-        self.summary.set_message(format!("{left:.0} s left · {speed} images/s"));
+        self.summary.set_message(format!("{} left · {speed} images/s", duration(left)));
+        if self.plain && done > seeds(place - 1) {
+            let accuracy = 100.0 * progress.accuracy;
+            tell(format_args!(
+                "{}  {done}/{} seeds  {accuracy:.1} %  {} left",
+                bar.prefix(),
+                self.seeds,
+                duration(left)
+            ));
+        }
     }
 
     /// Leaves the bars as they are and clears the line below them.

@@ -53,12 +53,23 @@ impl Output {
         } else {
             text()
         };
-        match std::io::stdout().write_all(answer.as_bytes()) {
-            // Whoever reads the answer may stop early, as `head` does.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.context("writing the answer").map_err(Failure::Work),
-        }
+        print(answer.as_bytes())
     }
+}
+
+/// Writes an answer to stdout.
+pub(crate) fn print(answer: &[u8]) -> Result<(), Failure> {
+    let mut out = std::io::stdout();
+    match out.write_all(answer).and_then(|()| out.flush()) {
+        // Whoever reads the answer may stop early, as `head` does.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("writing the answer").map_err(Failure::Work),
+    }
+}
+
+/// Writes a line to stderr. Where it cannot be written, a full disk or a closed window must not end a run.
+pub(crate) fn tell(line: impl std::fmt::Display) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// A configuration file and changes to it.
@@ -147,10 +158,16 @@ pub(crate) fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// More threads than any machine that this runs on has cores.
+const MOST_WORKERS: usize = 1024;
+
 /// How many threads to use: those asked for, or all cores.
 pub(crate) fn workers(asked: Option<usize>) -> Result<usize, Failure> {
     match asked {
         Some(0) => Err(Failure::Request(anyhow::anyhow!("--workers 0 does no work; at least 1 is needed"))),
+        Some(workers) if workers > MOST_WORKERS => Err(Failure::Request(anyhow::anyhow!(
+            "--workers {workers} is too many; at most {MOST_WORKERS} can work"
+        ))),
         Some(workers) => Ok(workers),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }

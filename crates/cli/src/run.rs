@@ -8,7 +8,7 @@ use fedtvd_run::estimate::{Estimate, estimate};
 use fedtvd_run::experiment::Experiment;
 use fedtvd_run::runner::{End, RunError, Runner};
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::summary::Summary;
+use fedtvd_run::summary::{LAST, Summary};
 use fedtvd_run::value::Value;
 use std::path::PathBuf;
 
@@ -40,7 +40,7 @@ impl Run {
         let means = self.resources.means()?;
         if self.dry_run {
             let setup = Setup::new(&experiment, &data).map_err(Failure::request)?;
-            let estimate = estimate(&experiment, &setup, means.workers).map_err(Failure::work)?;
+            let estimate = estimate(&experiment, &setup, means).map_err(Failure::work)?;
             return self.output.answer(&estimate, || estimated(&estimate, means.workers));
         }
         let out = match &self.out {
@@ -70,19 +70,24 @@ pub(crate) fn failure(error: RunError) -> Failure {
 
 /// Runs to the end and answers with the summary; Ctrl-C saves and stops.
 pub(crate) fn go(runner: Runner, watch: &Watch, output: Output) -> Result<(), Failure> {
-    let directory = runner.directory().path().to_owned();
+    let directory = runner.directory().path().display().to_string();
     let stop = stop_flag()?;
     let mut viewer = watch.start(&runner, output);
-    let end = runner.run(stop, &mut |line| viewer.show(line)).map_err(failure)?;
+    let mut done = runner.rounds_done();
+    let end = runner.run(stop, &mut |line| {
+        done = line.round;
+        viewer.show(line);
+    });
     viewer.finish();
     match end {
-        End::Done(summary) => output.answer(&summary, || finished(&summary)),
-        End::Stopped(rounds) => {
-            let directory = directory.display();
-            Err(Failure::Work(anyhow!(
-                "stopped after round {rounds} and saved; go on with: fedtvd resume {directory}"
-            )))
-        }
+        Ok(End::Done(summary)) => output.answer(&summary, || finished(&summary)),
+        Ok(End::Stopped(rounds)) => Err(Failure::Work(anyhow!(
+            "stopped after round {rounds} and saved; go on with: fedtvd resume {directory}"
+        ))),
+        Err(error) => Err(Failure::Work(anyhow!(
+            "{error}\nfedtvd: the {done} finished rounds are not lost; once this is mended, go on with: fedtvd resume \
+             {directory}"
+        ))),
     }
 }
 
@@ -91,12 +96,13 @@ pub(crate) fn finished(summary: &Summary) -> String {
     let memory =
         summary.peak_memory_bytes.map_or(String::new(), |bytes| format!(" · {} MB", bytes / 1_000_000));
     format!(
-        "{}, seed {}: {:.2} % (mean of the last 10 rounds), {:.2} % after round {}\n\
+        "{}, seed {}: {:.2} % (mean of the last {} rounds), {:.2} % after round {}\n\
          {:.0} s · {:.0} images/s{memory}\n\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
         summary.seed,
         100.0 * summary.last10_accuracy,
+        summary.rounds.min(LAST as u32),
         100.0 * summary.accuracy,
         summary.rounds,
         summary.seconds,

@@ -1,6 +1,6 @@
 //! `fedtvd verify DIR`: recomputes rounds of a run and compares the bits.
 
-use crate::request::{Failure, Output, Resources};
+use crate::request::{Failure, Output, Resources, tell};
 use crate::run::failure;
 use anyhow::{anyhow, ensure};
 use clap::Args;
@@ -36,12 +36,13 @@ impl Verify {
         let quiet = self.output.quiet;
         let mut show = |round: u32| {
             if !quiet {
-                eprintln!("round {round} recomputed");
+                tell(format_args!("round {round} recomputed"));
             }
         };
         let verdict = verify(&self.directory, &places, self.resources.means()?, rounds.as_ref(), &mut show);
         let verdict = verdict.map_err(|error| match error {
             VerifyError::Run(error) => failure(error),
+            error @ VerifyError::Model { .. } => Failure::work(error),
             other => Failure::request(other),
         })?;
         self.output.answer(&verdict, || text(&verdict))?;
@@ -56,14 +57,22 @@ impl Verify {
     }
 }
 
+/// No run has more rounds.
+const MOST_ROUNDS: u32 = 1_000_000;
+
 /// `3,7-9` is rounds 3, 7, 8 and 9.
 fn parse(text: &str) -> anyhow::Result<BTreeSet<u32>> {
     let mut rounds = BTreeSet::new();
     for part in text.split(',').map(str::trim) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let number = |text: &str| {
-            let wrong = || anyhow!("--rounds {text} is no round; write rounds such as 3,7-9");
-            text.trim().parse::<u32>().ok().filter(|round| *round > 0).ok_or_else(wrong)
+        let number = |number: &str| {
+            let wrong = || anyhow!("--rounds {text}: {number:?} is no round; write rounds such as 3,7-9");
+            number
+                .trim()
+                .parse::<u32>()
+                .ok()
+                .filter(|round| (1..=MOST_ROUNDS).contains(round))
+                .ok_or_else(wrong)
         };
         let (first, last) = (number(first)?, number(last)?);
         ensure!(first <= last, "--rounds {part} goes backwards; write the smaller round first");

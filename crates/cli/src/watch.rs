@@ -1,12 +1,13 @@
 //! Watching a run: a bar on a terminal, plain lines elsewhere, JSON lines on request.
 
-use crate::request::{Failure, Output};
+use crate::request::{Failure, Output, tell};
 use crate::run::duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fedtvd_run::line::Line;
 use fedtvd_run::runner::Runner;
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::json;
 use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -24,7 +25,7 @@ pub(crate) struct Watch {
 enum Log {
     /// A sentence
     Text,
-    /// The round's line of rounds.jsonl
+    /// The round's line of rounds.jsonl, and {"note": …} for what else there is to say
     Json,
 }
 
@@ -43,7 +44,7 @@ pub(crate) enum Viewer {
 impl Watch {
     /// Starts showing a run.
     pub(crate) fn start(&self, runner: &Runner, output: Output) -> Viewer {
-        runner.notes().iter().for_each(|note| self.note(output, note));
+        runner.notes().iter().for_each(|note| self.warn(note));
         let (rounds, first) = (runner.experiment().rounds, runner.rounds_done());
         match self.log {
             Some(Log::Json) => Viewer::Json,
@@ -64,7 +65,15 @@ impl Watch {
     /// Tells the user something once.
     pub(crate) fn note(&self, output: Output, note: &str) {
         if !output.quiet && self.log != Some(Log::Json) {
-            eprintln!("note: {note}");
+            tell(format_args!("note: {note}"));
+        }
+    }
+
+    /// Tells the user something that not even a quiet run may hide.
+    fn warn(&self, note: &str) {
+        match self.log {
+            Some(Log::Json) => tell(json!({ "note": note })),
+            _ => tell(format_args!("note: {note}")),
         }
     }
 }
@@ -74,7 +83,7 @@ impl Viewer {
     pub(crate) fn show(&mut self, line: &Line) {
         match self {
             Self::Silent => {}
-            Self::Json => eprintln!("{}", serde_json::to_string(line).expect("a line is plain data")),
+            Self::Json => tell(serde_json::to_string(line).expect("a line is plain data")),
             Self::Bar(bar) => {
                 bar.set_position(line.round.into());
                 bar.set_message(format!(
@@ -86,14 +95,14 @@ impl Viewer {
             Self::Text { rounds, first, started } => {
                 let done = f64::from(line.round - *first);
                 let left = started.elapsed().as_secs_f64() / done * f64::from(*rounds - line.round);
-                eprintln!(
+                tell(format_args!(
                     "round {}/{rounds}  accuracy {:.2} %  loss {:.4}  {:.2} s  {} left",
                     line.round,
                     100.0 * line.accuracy,
                     line.loss,
                     line.seconds,
                     duration(left),
-                );
+                ));
             }
         }
     }
@@ -113,7 +122,7 @@ pub(crate) fn stop_flag() -> Result<&'static AtomicBool, Failure> {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(1);
         }
-        eprintln!("\nfedtvd: finishing this round; press Ctrl-C again to stop at once");
+        tell("\nfedtvd: finishing this round; press Ctrl-C again to stop at once");
     };
     ctrlc::set_handler(handler).context("listening for Ctrl-C").map_err(Failure::Work)?;
     Ok(&STOP)

@@ -61,6 +61,15 @@ fn a_parameter_goes_to_every_strategy_that_takes_it() {
 fn wrong_requests_exit_with_2() {
     let refusals: &[(&[&str], &str)] = &[
         (&["--seeds", "0"], "--seeds 0 is neither a number of seeds above 0 nor a list such as 3,7"),
+        (
+            &["--seeds", "1000000000000"],
+            "--seeds asks for 1000000000000 seeds; at most 1000 can be compared at once",
+        ),
+        (
+            &["--seeds", "3,9223372036854775808"],
+            "seed = 9223372036854775808 is not allowed; it must be a whole number",
+        ),
+        (&["--workers", "1000000"], "--workers 1000000 is too many; at most 1024 can work"),
         (&["--rounds", "0"], "rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"),
         (&["--set", "data.set=cifar1"], "data.set = \"cifar1\" is no data set"),
         (&["--strategies", "fedavg,fedtvd+uniform"], "fedtvd and uniform both change the clients' weights"),

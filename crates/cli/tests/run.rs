@@ -4,6 +4,7 @@
 mod program;
 
 use program::fedtvd;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -63,6 +64,59 @@ fn a_run_on_natural_owners_saves_their_names_and_tells_what_was_left_out() {
     let saved = std::fs::read_to_string(out.join("partition.json")).unwrap();
     let saved: serde_json::Value = serde_json::from_str(&saved).unwrap();
     assert_eq!(saved["names"], serde_json::json!(["north", "south"]));
+}
+
+#[test]
+fn predictions_of_every_sample_are_those_that_were_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, file) = (folder.path().join("run"), folder.path().join("predictions.csv"));
+    assert_eq!(run(&out, &[]).code, 0);
+    let answer =
+        fedtvd(&["evaluate", out.to_str().unwrap(), "--json", "--predictions", file.to_str().unwrap()]);
+    let view: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    let mut confusion = vec![vec![0u64; 10]; 10];
+    let text = std::fs::read_to_string(file).unwrap();
+    assert_eq!(text.lines().next(), Some("row,label,prediction"));
+    for (row, line) in (12_000..).zip(text.lines().skip(1)) {
+        let numbers: Vec<usize> = line.split(',').map(|number| number.parse().unwrap()).collect();
+        assert_eq!(numbers[0], row);
+        confusion[numbers[1]][numbers[2]] += 1;
+    }
+    assert_eq!(serde_json::to_value(confusion).unwrap(), view["confusion"]);
+}
+
+#[test]
+fn a_run_that_is_in_use_or_not_done_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let text = out.to_str().unwrap();
+    let long = ["--set", "rounds=100000"];
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
+        .args([["run", "--log", "json", "--out", text].as_slice(), &SMALL, &long].concat())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut first).unwrap();
+    let busy = fedtvd(&["resume", text]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(busy.code, 2);
+    assert!(
+        busy.err.ends_with("another fedtvd goes on with this run; wait until it ends, or stop it\n"),
+        "{}",
+        busy.err
+    );
+    let early = fedtvd(&["evaluate", text]);
+    assert_eq!(
+        (early.code, early.err),
+        (
+            2,
+            format!(
+                "fedtvd: {text} has no model yet: the run is not done; go on with: fedtvd resume {text}\n"
+            )
+        )
+    );
 }
 
 #[test]
@@ -134,9 +188,30 @@ fn verify_finds_the_same_bits_and_names_where_they_part() {
     let parted = fedtvd(&["verify", text, "--rounds", "2-5", "--quiet"]);
     assert_eq!(parted.code, 1);
     assert_eq!(parted.err, "fedtvd: the bits part in round 4, first in fc.bias\n");
+    lines[1]["accuracy"] = 0.99.into();
+    std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    let polished = fedtvd(&["verify", text, "--rounds", "1-3", "--quiet"]);
+    assert_eq!(polished.err, "fedtvd: the bits part in round 2, first in the recorded accuracy or loss\n");
+    let file = out.join("model.safetensors");
+    let mut bytes = model(&out);
+    let last = bytes.len() - 1;
+    bytes[last] ^= 0x01;
+    std::fs::write(&file, &bytes).unwrap();
+    let swapped = fedtvd(&["verify", text, "--rounds", "1", "--quiet"]);
+    let sentence = format!(
+        "fedtvd: {} is not the model of round 6: fc.weight differs from what rounds.jsonl recorded\n",
+        file.display()
+    );
+    assert_eq!((swapped.code, swapped.err), (1, sentence));
     let missing = fedtvd(&["verify", text, "--rounds", "9"]);
     assert_eq!((missing.code, missing.out.as_str()), (2, ""));
     assert!(missing.err.contains("round 9 was not run"), "{}", missing.err);
+    for (rounds, wrong) in [("1-4000000000", "4000000000"), ("3,x", "x"), ("0", "0")] {
+        let refused = fedtvd(&["verify", text, "--rounds", rounds]);
+        let sentence =
+            format!("fedtvd: --rounds {rounds}: \"{wrong}\" is no round; write rounds such as 3,7-9\n");
+        assert_eq!((refused.code, refused.err), (2, sentence));
+    }
 }
 
 #[test]
@@ -158,7 +233,8 @@ fn changed_data_and_foreign_directories_are_named() {
     std::fs::write(&path, manifest.replace(checksum, "0123")).unwrap();
     let changed = fedtvd(&["resume", out.to_str().unwrap()]);
     assert_eq!(changed.code, 1);
-    assert!(changed.err.contains("the data set changed since the run began: it was 0123"), "{}", changed.err);
+    let sentence = "the data set fmnist-mini changed since the run began: its hash was 0123 and is ";
+    assert!(changed.err.contains(sentence), "{}", changed.err);
     std::fs::write(&path, manifest.replace("\"format\": 1", "\"format\": 99")).unwrap();
     let foreign = fedtvd(&["resume", out.to_str().unwrap()]);
     assert!(foreign.err.contains("version 99 of the run directory"), "{}", foreign.err);

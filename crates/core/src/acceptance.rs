@@ -45,8 +45,10 @@ fn check_report(run: &Run, job: &Job, profile: &Profile, report: &Report) -> Res
         return Err(ClientFailure::Steps { steps: report.steps, most });
     }
     let [least, greatest] = local.reaches(run.strategy.local.needs().mu, profile.size);
-    // The client computed its reach with the same arithmetic; the slack is for another machine's rounding.
-    if !(least * (1.0 - 1e-9)..=greatest * (1.0 + 1e-9)).contains(&report.reach) {
+    // The client computed its reach with the same arithmetic; the slack is for another machine's rounding, and for
+    // that of very many steps.
+    let slack = (most as f64 * f64::EPSILON).max(1e-9);
+    if !(least * (1.0 - slack)..=greatest * (1.0 + slack)).contains(&report.reach) {
         return Err(ClientFailure::Reach { reach: report.reach.to_string(), least, greatest });
     }
     match report.losses.iter().position(|loss| !loss.is_finite()) {

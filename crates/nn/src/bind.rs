@@ -145,9 +145,9 @@ fn gradient_slots(flow: &Flow, maps: &[Map]) -> (Vec<usize>, Vec<usize>) {
         }
         free.push(slots[node.output]);
     }
-    // The data have no gradient; any valid number will do.
-    slots[0] = 0;
-    (slots, kinds.iter().map(Map::group).collect())
+    // The data have no gradient: their buffer is nobody else's and holds nothing.
+    slots[0] = kinds.len();
+    (slots, kinds.iter().map(Map::group).chain([0]).collect())
 }
 
 fn layer(node: &Node, ends: Ends, layout: &Layout, groups: usize) -> Box<dyn Layer> {

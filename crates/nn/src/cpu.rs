@@ -100,6 +100,20 @@ impl Cpu {
         })
     }
 
+    /// The class that a model predicts for each row.
+    pub fn predictions(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<u32>, TrainFailure> {
+        self.check(params, rows, &[])?;
+        let mut predictions = Vec::with_capacity(rows.len());
+        for batch in rows.chunks(EVALUATION_BATCH) {
+            self.load(batch, None);
+            self.forward(&params.values, &mut Mode::Evaluation);
+            let Bound { buffers, output, .. } = &self.bound;
+            let values = &buffers.values[output.value];
+            predictions.extend((0..batch.len()).map(|n| prediction(values, &output.map, n) as u32));
+        }
+        Ok(predictions)
+    }
+
     fn reserve(&mut self, batch: usize) {
         if batch > self.bound.capacity {
             self.bound = Bound::new(&self.flow, &self.layout, self.isa, batch);
@@ -289,6 +303,29 @@ mod tests {
     use fedtvd_core::pass::Sgd;
     use fedtvd_core::samples::Values;
     use fedtvd_core::stream::Key;
+
+    #[test]
+    fn as_many_inputs_as_classes_train_too() {
+        // The first and the last map lie the same way, and could share a buffer of gradients.
+        for lines in
+            ["flatten|linear 4|relu|linear", "relu|flatten|linear 4|relu|linear", "linear 4|relu|linear"]
+        {
+            let lines: Vec<String> = lines.split('|').map(str::to_owned).collect();
+            let network = from_lines(&lines, [2, 1, 1], 2).unwrap();
+            let values = (0..40).map(|i| (i % 2 * (i / 2 % 2)) as f32).collect();
+            let labels = (0..20).map(|row| row % 2).collect();
+            let samples = Arc::new(Samples::new([2, 1, 1], 2, Values::Floats(values), labels, 20).unwrap());
+            let rows: Vec<u32> = (0..20).collect();
+            let local = fedtvd_core::local::Local { epochs: 60, ..Default::default() };
+            let mut params = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
+            let mut cpu = Cpu::new(&network, samples).unwrap();
+            let report = cpu.pass(&mut params, &rows, &local.pass(Key::of(1), None)).unwrap();
+            assert!(report.losses[1] < 0.9 * report.losses[0], "{lines:?}: {:?}", report.losses);
+            let predictions = cpu.predictions(&params, &rows).unwrap();
+            let hits = rows.iter().zip(&predictions).filter(|(row, class)| **row % 2 == **class).count();
+            assert_eq!(hits as f64 / 20.0, cpu.evaluate(&params, &rows, None).unwrap().accuracy());
+        }
+    }
 
     #[test]
     fn every_instruction_set_trains_alike() {

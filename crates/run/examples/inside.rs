@@ -1,22 +1,18 @@
 //! How much of a run's time is spent inside the trainers: `inside CONFIG WORKERS ROUNDS`. Prints one JSON object.
 //!
-//! The rounds are those of `fedtvd run`, line by line, without their files; every trainer carries a stopwatch.
+//! The rounds are those of `fedtvd run`, without their files; every trainer carries a stopwatch.
 
-use fedtvd_core::job::{Fleet as _, Survey};
 use fedtvd_core::params::Params;
 use fedtvd_core::pass::Pass;
-use fedtvd_core::round::{close, plan};
-use fedtvd_core::run::State;
-use fedtvd_core::statistic::Reference;
 use fedtvd_core::trainer::{Evaluation, PassReport, TrainFailure, Trainer};
 use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
-use fedtvd_run::fleet::Threads;
 use fedtvd_run::line::Line;
+use fedtvd_run::manifest::Fingerprint;
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::{Means, Round};
+use fedtvd_run::simulation::{Means, Simulation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -70,27 +66,15 @@ fn main() {
         Box::new(Timed { cpu, spent: Arc::clone(&spent) }) as Box<dyn Trainer>
     };
     let trainers = (0..workers).map(trainer).collect();
+    let fingerprint =
+        Fingerprint::here(&Cpu::new(&setup.network, Arc::clone(&setup.samples)).expect("a model that fits"));
     let memory = Means::workers(workers).update_memory;
-    let mut fleet = Threads::new(Arc::clone(&setup), trainers, memory, experiment.trouble);
-    let run = &experiment.run;
-    let reference = Reference::uniform(setup.samples.classes());
-    let survey = Survey { ask: run.strategy.weighting.asks(), reference: reference.clone() };
-    let params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
-    let mut state = State::new(run, params, reference);
-    for profile in fleet.survey(&survey) {
-        state.enrol(run, profile).expect("our own clients");
-    }
-    let test_rows = setup.samples.test_rows();
+    let mut simulation =
+        Simulation::with_workers(&experiment, &setup, trainers, fingerprint, memory).expect("a simulation");
     let (mut bytes, started) = (0, Instant::now());
     for _ in 0..rounds {
-        let began = Instant::now();
-        let jobs = plan(run, &state);
-        let updates = fleet.work(&jobs);
-        let (next, record) = close(run, &state, &jobs, updates.as_ref()).expect("updates that read back");
-        state = next;
-        let evaluation = fleet.evaluate(&state.params, &test_rows).expect("evaluation goes on");
-        let seconds = began.elapsed().as_secs_f64();
-        let round = Round { record, evaluation, seconds, bytes_up: 0, bytes_down: 0 };
+        let round = simulation.round().expect("a round");
+        let state = simulation.state();
         let line = Line::new(&round, &state.params, &state.reference, &setup, false);
         bytes += serde_json::to_string(&line).expect("a line is plain data").len();
     }

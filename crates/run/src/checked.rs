@@ -41,7 +41,8 @@ impl Key {
             (Kind::Number { range, .. }, value) => match value {
                 Value::Whole(whole) if range.contains(whole as f64) => Ok(Value::Number(whole as f64)),
                 Value::Number(number) if range.contains(number) => Ok(value),
-                _ => Err((value, range.to_string())),
+                Value::Number(_) | Value::Whole(_) => Err((value, range.to_string())),
+                _ => Err((value, format!("a number, {range}"))),
             },
             (Kind::Flag { .. }, value @ Value::Flag(_)) => Ok(value),
             (Kind::Flag { .. }, value) => Err((value, "true or false".to_owned())),

@@ -301,6 +301,10 @@ mod tests {
             "line 2: split.alpha = 0 is not allowed; it must be above 0 and up to 1000000"
         );
         assert_eq!(
+            refusal("[split]\nalpha = \"some\""),
+            "line 2: split.alpha = \"some\" is not allowed; it must be a number, above 0 and up to 1000000"
+        );
+        assert_eq!(
             refusal("[strategy]\nmode = \"safe\""),
             "line 2: strategy.mode = \"safe\" is not allowed; it must be paper or hardened"
         );

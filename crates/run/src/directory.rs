@@ -5,9 +5,9 @@
 
 use crate::files::{FileError, doing, read_text, write};
 use crate::line::Line;
-use crate::manifest::{FORMAT, Manifest};
+use crate::manifest::{FORMAT, Manifest, VERSION};
 use crate::summary::Summary;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -27,16 +27,32 @@ pub enum DirectoryError {
     /// There is a run already.
     #[error("{0} already holds a run; go on with it by \"fedtvd resume {0}\", or choose another --out")]
     Taken(String),
+    /// Another process goes on with the run.
+    #[error("{0} is in use: another fedtvd goes on with this run; wait until it ends, or stop it")]
+    Busy(String),
     /// There is no run.
     #[error("{0} holds no run: it has no {1}")]
     NoRun(String, &'static str),
     /// Another version of the layout.
-    #[error("{path} was made with version {got} of the run directory; this program reads version {FORMAT}")]
+    #[error(
+        "{path} was made by fedtvd {program} with version {got} of the run directory; this is fedtvd {VERSION}, which \
+         reads version {FORMAT}: go on with the program that made it"
+    )]
     Format {
         /// Which directory.
         path: String,
         /// Its version.
         got: u64,
+        /// The program that made it.
+        program: String,
+    },
+    /// A configuration that this program cannot use.
+    #[error("{path} cannot be used: {why}")]
+    Config {
+        /// Which file.
+        path: String,
+        /// Why.
+        why: String,
     },
     /// A file that does not read.
     #[error("{path} is damaged: {why}")]
@@ -106,7 +122,10 @@ impl RunDirectory {
             Some(format) if format == u64::from(FORMAT) => {
                 serde_json::from_value(value).map_err(|error| damaged(&path, error))
             }
-            Some(got) => Err(DirectoryError::Format { path: self.path.display().to_string(), got }),
+            Some(got) => {
+                let program = value["version"].as_str().unwrap_or("of unknown version").to_owned();
+                Err(DirectoryError::Format { path: self.path.display().to_string(), got, program })
+            }
             None => Err(damaged(&path, "it says no format")),
         }
     }
@@ -128,17 +147,27 @@ impl RunDirectory {
         }
         let text = read_text(&path)?;
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        let parse = |(place, line): (usize, &str)| {
-            serde_json::from_str(line).map_err(|error| damaged(&path, format!("line {}: {error}", place + 1)))
+        let parse = |(number, line): (u32, &str)| {
+            let line: Line = serde_json::from_str(line)
+                .map_err(|error| damaged(&path, format!("line {number}: {error}")))?;
+            match line.round {
+                round if round == number => Ok(line),
+                round => Err(damaged(&path, format!("line {number} is that of round {round}"))),
+            }
         };
-        whole.lines().enumerate().map(parse).collect()
+        (1..).zip(whole.lines()).map(parse).collect()
     }
 
-    /// Opens `rounds.jsonl` to go on after its first `rounds` lines; what follows them is cut off.
+    /// Opens `rounds.jsonl` to go on after its first `rounds` lines; what follows them is cut off. Until it is closed
+    /// nobody else can open it so.
     pub(crate) fn append(&self, rounds: u32) -> Result<Lines, DirectoryError> {
         let path = self.file("rounds.jsonl");
         let open = |path: &Path| OpenOptions::new().create(true).read(true).append(true).open(path);
         let file = open(&path).map_err(doing("opening", &path))?;
+        // Two processes on one run would write its lines twice. A file system without locks goes without.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(DirectoryError::Busy(self.path.display().to_string()));
+        }
         let bytes = fs::read(&path).map_err(doing("reading", &path))?;
         let ends =
             bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place as u64 + 1);

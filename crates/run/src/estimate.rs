@@ -1,11 +1,11 @@
 //! What a run will take: a few steps are timed, the rest is arithmetic.
 
 use crate::experiment::Experiment;
+use crate::footprint::Footprint;
 use crate::setup::Setup;
-use crate::simulation::SimulationError;
-use crate::summary::peak_memory;
+use crate::simulation::{Means, SimulationError};
+use crate::summary::{memory, peak_memory};
 use fedtvd_core::params::Params;
-use fedtvd_core::round::cohort_size;
 use fedtvd_core::stream::Key;
 use fedtvd_core::trainer::Trainer as _;
 use fedtvd_nn::Cpu;
@@ -39,8 +39,8 @@ pub struct Estimate {
 }
 
 /// Times a few steps of one worker and estimates the rest.
-pub fn estimate(experiment: &Experiment, setup: &Setup, workers: usize) -> Result<Estimate, SimulationError> {
-    let before = peak_memory();
+pub fn estimate(experiment: &Experiment, setup: &Setup, means: Means) -> Result<Estimate, SimulationError> {
+    let before = memory();
     let mut cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples))?;
     let mut params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
     let local = &experiment.run.local;
@@ -51,29 +51,24 @@ pub fn estimate(experiment: &Experiment, setup: &Setup, workers: usize) -> Resul
     let test = setup.samples.test_rows();
     let tested = &test[..test.len().min(250)];
     let evaluate = fastest(|| cpu.evaluate(&params, tested, None).map(drop))? / tested.len().max(1) as f64;
-    let worker = before.zip(peak_memory()).map(|(before, after)| after.saturating_sub(before));
-    let clients = setup.clients.len();
-    let cohort = cohort_size(experiment.run.fraction, clients);
+    let worker = before.zip(memory()).map(|(before, now)| now.saturating_sub(before));
+    let footprint = Footprint::of(experiment, setup);
+    let Footprint { clients, cohort, rounds, .. } = footprint;
     let mean = setup.clients.iter().map(|client| client.rows.len()).sum::<usize>() as f64 / clients as f64;
     let trained = cohort as f64 * mean * f64::from(local.epochs);
-    let round = (trained * train + test.len() as f64 * evaluate) / workers as f64;
-    let model = 4 * setup.layout.len() as u64;
-    let carries = experiment.run.strategy.local.needs().carries.iter();
-    let carried = carries.map(|carried| 4 * carried.extent.len(&setup.layout) as u64).sum::<u64>();
-    let updates = cohort as u64 * (model + carried);
+    let round = (trained * train + test.len() as f64 * evaluate) / means.workers as f64;
+    let taken = |(before, worker)| footprint.peak(before, worker, means);
     Ok(Estimate {
         strategy: experiment.run.strategy.label.clone(),
         clients,
         cohort,
         parameters: setup.layout.len(),
-        rounds: experiment.rounds,
+        rounds,
         train_per_second: 1.0 / train,
         evaluate_per_second: 1.0 / evaluate,
-        seconds: round * f64::from(experiment.rounds),
-        memory_bytes: worker
-            .zip(peak_memory())
-            .map(|(worker, now)| now + worker * (workers as u64 - 1) + updates),
-        bytes_exchanged: 2 * updates * u64::from(experiment.rounds),
+        seconds: round * f64::from(rounds),
+        memory_bytes: before.zip(worker).map(taken).max(peak_memory()),
+        bytes_exchanged: 2 * cohort as u64 * footprint.update() * u64::from(rounds),
     })
 }
 

@@ -1,6 +1,6 @@
 //! Files that are there completely or not at all.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -36,10 +36,16 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 }
 
 /// Writes a file to the disk.
-pub(crate) fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+/// Makes a file that was written durable.
+pub(crate) fn sync_file(path: &Path) -> Result<(), FileError> {
+    let file = OpenOptions::new().write(true).open(path);
+    file.and_then(|file| file.sync_all()).map_err(doing("syncing", path))
 }
 
 /// Makes a directory's entries durable, where the system can.

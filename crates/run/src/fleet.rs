@@ -16,6 +16,7 @@ use fedtvd_core::statistic::size;
 use fedtvd_core::stream::{Key, Purpose};
 use fedtvd_core::trainer::{Evaluation, TrainFailure, Trainer};
 use fedtvd_core::updates::{Outcome, Updates, Upload};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -28,6 +29,7 @@ pub struct Threads {
     /// Bytes of updates that stay in memory; the others go to a temporary file.
     update_memory: usize,
     trouble: Trouble,
+    spool_failure: Option<String>,
 }
 
 /// What can happen to clients, drawn for each client and round.
@@ -70,7 +72,7 @@ impl Threads {
         trouble: Trouble,
     ) -> Self {
         assert!(!workers.is_empty(), "a fleet needs at least one worker");
-        Self { setup, workers, memories: Memories::new(), update_memory, trouble }
+        Self { setup, workers, memories: Memories::new(), update_memory, trouble, spool_failure: None }
     }
 
     /// Evaluates a model on all workers; the sums are taken in the order of the rows.
@@ -94,6 +96,21 @@ impl Threads {
     /// Gives clients their memories back.
     pub fn remember(&mut self, memories: Memories) {
         self.memories = memories;
+    }
+
+    /// Why the last round's updates could not all be kept, if they could not.
+    pub fn spool_failure(&self) -> Option<&str> {
+        self.spool_failure.as_deref()
+    }
+
+    /// Lets go of all that the clients of these jobs remember but what they learned in their last accepted round, as
+    /// the state after the round has it.
+    pub fn settle(&mut self, jobs: &[Job], accepted: &BTreeMap<ClientId, u32>) {
+        for Job { client, .. } in jobs {
+            if let Some(versions) = self.memories.get_mut(client) {
+                versions.retain(|round, _| accepted.get(client) == Some(round));
+            }
+        }
     }
 
     /// Keeps the memory that the job went on from, in case its update is not accepted, and the new one.
@@ -125,12 +142,16 @@ impl Fleet for Threads {
         let (setup, memories, trouble) = (&self.setup, &self.memories, &self.trouble);
         let answers = share_out(&mut self.workers, longest_first.len(), |trainer, place| {
             let job = longest_first[place];
+            if let Some(failure) = spool.failure() {
+                return Err(ClientFailure::Training(format!("there is no room for its update: {failure}")));
+            }
             let strategy = strategy.as_ref().map_err(Clone::clone)?;
             let job = shortened(job, trouble.epochs(job).ok_or(ClientFailure::Absent)?);
             let (mut upload, memory) = answer(setup, memories, strategy, &job, trainer)?;
-            let kept = spool.keep(&mut upload)?;
+            let kept = spool.keep(&mut upload);
             Ok((upload.report, kept, memory))
         });
+        self.spool_failure = spool.failure();
         let mut kept = Vec::with_capacity(jobs.len());
         for (job, answer) in longest_first.into_iter().zip(answers) {
             let client = job.client;

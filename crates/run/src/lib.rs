@@ -3,6 +3,7 @@
 pub mod axes;
 mod checked;
 pub mod checkpoint;
+pub mod checkpoints;
 pub mod config;
 pub mod digest;
 pub mod directory;
@@ -10,6 +11,7 @@ pub mod estimate;
 pub mod experiment;
 pub mod files;
 pub mod fleet;
+mod footprint;
 pub mod keys;
 pub mod line;
 pub mod manifest;

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 /// Version of the run directory's layout; a change that old readers would misread counts it up.
 pub const FORMAT: u32 = 1;
 
+/// Version of the program.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// Written before the first round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {

@@ -1,12 +1,13 @@
 //! One experiment into a run directory: start, go on after a stop or a crash, finish.
 
-use crate::checkpoint::{self, Checkpoint, CheckpointError};
+use crate::checkpoint::CheckpointError;
+use crate::checkpoints::{Checkpoints, Found};
 use crate::config::{Config, ConfigError};
 use crate::directory::{DirectoryError, Lines, RunDirectory};
 use crate::experiment::{Experiment, ExperimentError};
 use crate::files::{FileError, write};
 use crate::line::Line;
-use crate::manifest::{FORMAT, Manifest};
+use crate::manifest::{FORMAT, Manifest, VERSION};
 use crate::setup::{Data, Setup, SetupError};
 use crate::simulation::{Means, Simulation, SimulationError};
 use crate::summary::{Summary, images, last_accuracy, peak_memory};
@@ -30,7 +31,9 @@ pub struct Runner {
     images: u64,
     saved: Instant,
     saving: Duration,
-    checkpoints: bool,
+    checkpoints: Checkpoints,
+    /// Whether checkpoints are saved now and then, or only when it is stopped.
+    regular: bool,
     notes: Vec<String>,
 }
 
@@ -60,11 +63,11 @@ pub enum RunError {
     Simulation(#[from] SimulationError),
     /// The data are not those that the run began with.
     #[error(
-        "the {what} changed since the run began: it was {was} and is {is}; bring back the old one, or start a new run"
+        "the {what} changed since the run began: its hash was {was} and is {is}; bring back the old one, or start a new run"
     )]
     Changed {
         /// Data set or split.
-        what: &'static str,
+        what: String,
         /// The hash in the manifest.
         was: String,
         /// The hash now.
@@ -116,7 +119,7 @@ impl Runner {
         let simulation = Simulation::new(&experiment, &setup, means)?;
         let manifest = Manifest {
             format: FORMAT,
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: VERSION.to_owned(),
             fingerprint: simulation.fingerprint().clone(),
             strategy: experiment.run.strategy.label.clone(),
             data_checksum: setup.data_checksum.clone(),
@@ -141,6 +144,12 @@ impl Runner {
         let mut simulation = Simulation::new(&experiment, &setup, means)?;
         let manifest = directory.manifest()?;
         let mut notes = Vec::new();
+        if manifest.version != VERSION {
+            notes.push(format!(
+                "fedtvd {} began this run and this is {VERSION}: where they compute differently, so will the result",
+                manifest.version
+            ));
+        }
         if manifest.fingerprint != *simulation.fingerprint() {
             notes.push(
                 "this machine computes with other instructions or caches than the one that began: \
@@ -149,27 +158,18 @@ impl Runner {
             );
         }
         let done = directory.lines()?;
-        let mut lines = None;
-        for (round, place) in checkpoint::list(&directory.file("checkpoint"))?.into_iter().rev() {
-            match checkpoint::load(&place, &setup.layout) {
-                Ok(Checkpoint { state, memories }) if done.len() >= round as usize => {
-                    simulation.restore(state);
-                    simulation.fleet().remember(memories);
-                    lines = Some((directory.append(round)?, round));
-                    break;
-                }
-                Ok(_) => {
-                    notes.push(format!("{} is ahead of rounds.jsonl and is passed over", place.display()))
-                }
-                Err(error) => notes.push(format!("{error}; the checkpoint is passed over")),
-            }
+        let Found { checkpoints, checkpoint, notes: passed_over } =
+            Checkpoints::find(directory.file("checkpoint"), &setup.layout, done.len() as u32)?;
+        notes.extend(passed_over);
+        let round = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.round);
+        if let Some(checkpoint) = checkpoint {
+            simulation.restore(checkpoint.state);
+            simulation.fleet().remember(checkpoint.memories);
         }
-        let (lines, round) = match lines {
-            Some(found) => found,
-            None => (directory.append(0)?, 0),
-        };
+        let lines = directory.append(round)?;
         let mut runner = Self::new(directory, experiment, setup, simulation, lines);
         runner.notes.extend(notes);
+        runner.checkpoints = checkpoints;
         done[..round as usize].iter().for_each(|line| runner.count(line));
         Ok(Ok(runner))
     }
@@ -183,6 +183,7 @@ impl Runner {
     ) -> Self {
         Self {
             notes: setup.notes.clone(),
+            checkpoints: Checkpoints::new(directory.file("checkpoint")),
             directory,
             experiment,
             setup,
@@ -193,13 +194,13 @@ impl Runner {
             images: 0,
             saved: Instant::now(),
             saving: Duration::ZERO,
-            checkpoints: true,
+            regular: true,
         }
     }
 
     /// The same run without checkpoints: it starts again when it is interrupted.
     pub fn without_checkpoints(mut self) -> Self {
-        self.checkpoints = false;
+        self.regular = false;
         self
     }
 
@@ -235,7 +236,13 @@ impl Runner {
                 self.save()?;
                 return Ok(End::Stopped(self.rounds_done()));
             }
-            let round = self.simulation.round()?;
+            let round = match self.simulation.round() {
+                Ok(round) => round,
+                Err(error) => {
+                    self.keep();
+                    return Err(error.into());
+                }
+            };
             let state = self.simulation.state();
             let line =
                 Line::new(&round, &state.params, &state.reference, &self.setup, self.experiment.details);
@@ -243,7 +250,7 @@ impl Runner {
             self.count(&line);
             show(&line);
             let due = INTERVAL.max(COST_FACTOR * self.saving);
-            if self.checkpoints && self.saved.elapsed() >= due {
+            if self.regular && self.saved.elapsed() >= due {
                 self.save()?;
             }
         }
@@ -260,11 +267,18 @@ impl Runner {
     fn save(&mut self) -> Result<(), RunError> {
         let started = Instant::now();
         self.lines.sync()?;
-        let folder = self.directory.file("checkpoint");
-        checkpoint::save(&folder, self.simulation.state(), self.simulation.memories())?;
+        self.checkpoints.save(self.simulation.state(), self.simulation.memories())?;
         self.saved = Instant::now();
         self.saving = self.saved - started;
         Ok(())
+    }
+
+    /// Saves the rounds before one that failed, where it can.
+    fn keep(&mut self) {
+        if self.simulation.state().round == self.rounds_done() {
+            // Where it cannot, the last checkpoint still stands, and the first failure says more.
+            let _ = self.save();
+        }
     }
 
     fn finish(self) -> Result<Summary, RunError> {
@@ -293,18 +307,23 @@ impl Runner {
 
 /// Experiment and setup of a run directory, on the data that it began with.
 pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, Arc<Setup>), RunError> {
-    let config = Config::parse(&directory.config()?)?;
-    let experiment = Experiment::of(&config)?;
+    let unusable = |error: &dyn std::fmt::Display| DirectoryError::Config {
+        path: directory.file("config.toml").display().to_string(),
+        why: error.to_string(),
+    };
+    let config = Config::parse(&directory.config()?).map_err(|error| unusable(&error))?;
+    let experiment = Experiment::of(&config).map_err(|error| unusable(&error))?;
     let manifest = directory.manifest()?;
     let data = Data::load(&experiment.data, places)?;
-    let changed =
-        |what, was: &str, is: &str| RunError::Changed { what, was: was.to_owned(), is: is.to_owned() };
-    if data.checksum != manifest.data_checksum {
-        return Err(changed("data set", &manifest.data_checksum, &data.checksum));
-    }
+    same(&format!("data set {}", experiment.data.set), &manifest.data_checksum, &data.checksum)?;
     let setup = Arc::new(Setup::new(&experiment, &data)?);
-    if setup.split_hash != manifest.split_hash {
-        return Err(changed("split", &manifest.split_hash, &setup.split_hash));
-    }
+    same("split", &manifest.split_hash, &setup.split_hash)?;
     Ok((experiment, setup))
+}
+
+fn same(what: &str, was: &str, is: &str) -> Result<(), RunError> {
+    // So many digits tell two hashes apart.
+    let short = |hash: &str| hash.chars().take(16).collect();
+    let changed = || RunError::Changed { what: what.to_owned(), was: short(was), is: short(is) };
+    if was == is { Ok(()) } else { Err(changed()) }
 }

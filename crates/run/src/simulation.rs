@@ -69,6 +69,17 @@ pub enum SimulationError {
     /// An update could not be read back.
     #[error(transparent)]
     Read(#[from] ReadFailure),
+    /// The disk did not take the updates.
+    #[error(
+        "the updates of a round do not fit into a temporary file in {folder}: {why}; make room there, let TMPDIR name \
+         another folder, or keep more updates in memory with --update-memory"
+    )]
+    Spool {
+        /// Where temporary files are made.
+        folder: String,
+        /// What the system says.
+        why: String,
+    },
     /// Nothing to judge the model by.
     #[error("the data set has no test rows to judge the model by")]
     NoTest,
@@ -102,15 +113,26 @@ impl SimulationError {
 impl Simulation {
     /// Everything before the first round: workers, the initial model, the clients' profiles.
     pub fn new(experiment: &Experiment, setup: &Arc<Setup>, means: Means) -> Result<Self, SimulationError> {
-        let test_rows = setup.samples.test_rows();
-        if test_rows.is_empty() {
-            return Err(SimulationError::NoTest);
-        }
         let worker = |_| Cpu::new(&setup.network, Arc::clone(&setup.samples));
         let cpus: Vec<Cpu> = (0..means.workers.max(1)).map(worker).collect::<Result<_, _>>()?;
         let fingerprint = Fingerprint::here(&cpus[0]);
         let workers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
-        let mut fleet = Threads::new(Arc::clone(setup), workers, means.update_memory, experiment.trouble);
+        Self::with_workers(experiment, setup, workers, fingerprint, means.update_memory)
+    }
+
+    /// The same on these trainers, of machines with this fingerprint.
+    pub fn with_workers(
+        experiment: &Experiment,
+        setup: &Arc<Setup>,
+        workers: Vec<Box<dyn Trainer>>,
+        fingerprint: Fingerprint,
+        update_memory: usize,
+    ) -> Result<Self, SimulationError> {
+        let test_rows = setup.samples.test_rows();
+        if test_rows.is_empty() {
+            return Err(SimulationError::NoTest);
+        }
+        let mut fleet = Threads::new(Arc::clone(setup), workers, update_memory, experiment.trouble);
         let run = experiment.run.clone();
         let reference = reference(&experiment.reference, setup.samples.classes(), &mut fleet)?;
         let params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
@@ -127,9 +149,14 @@ impl Simulation {
         let started = Instant::now();
         let jobs = plan(&self.run, &self.state);
         let updates = self.fleet.work(&jobs);
+        if let Some(why) = self.fleet.spool_failure() {
+            let folder = std::env::temp_dir().display().to_string();
+            return Err(SimulationError::Spool { folder, why: why.to_owned() });
+        }
         let (next, record) = close(&self.run, &self.state, &jobs, updates.as_ref())?;
         let (bytes_up, bytes_down) = traffic(&jobs, updates.as_ref());
         self.state = next;
+        self.fleet.settle(&jobs, &self.state.accepted);
         let evaluation = self.fleet.evaluate(&self.state.params, &self.test_rows)?;
         Ok(Round { record, evaluation, seconds: started.elapsed().as_secs_f64(), bytes_up, bytes_down })
     }

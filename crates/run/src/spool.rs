@@ -3,7 +3,6 @@
 //! The round reads them back in client order, in blocks of coordinates, as often as its rule needs, so what is
 //! where changes no bit.
 
-use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::params::Params;
 use fedtvd_core::profile::ClientId;
@@ -24,6 +23,7 @@ struct Shelf {
     used: usize,
     file: Option<File>,
     end: u64,
+    failure: Option<String>,
 }
 
 /// An update on the shelf: still in memory, or the places of its parts in the file.
@@ -44,8 +44,9 @@ impl Spool {
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an update's numbers; a disk that does not take them is the client's failure.
-    pub fn keep(&self, upload: &mut Upload) -> Result<Kept, ClientFailure> {
+    /// Takes an update's numbers. Where the disk does not take them, [`Spool::failure`] says so: the round cannot be
+    /// closed, since a client that is missing for want of space would change the result.
+    pub fn keep(&self, upload: &mut Upload) -> Kept {
         let carried = upload.carried.arrays().map(|(_, array)| array.len()).sum::<usize>();
         let size = 4 * (upload.params.values.len() + carried);
         let mut shelf = self.shelf();
@@ -54,20 +55,22 @@ impl Spool {
             shelf.used += size;
             let layout = upload.params.layout.clone();
             let params = std::mem::replace(&mut upload.params, Params { layout, values: Vec::new() });
-            return Ok(Kept::Here(params, carried));
+            return Kept::Here(params, carried);
         }
-        let unwritten =
-            |error: io::Error| ClientFailure::Training(format!("its update could not be spooled: {error}"));
-        let mut places = Vec::new();
         let model = std::mem::take(&mut upload.params.values);
-        places.push((None, shelf.end, model.len()));
-        shelf.write(&model).map_err(unwritten)?;
+        let mut places = vec![(None, shelf.end, model.len())];
+        shelf.write(&model);
         for (name, array) in carried.arrays() {
             let Array::F32(values) = array else { continue };
             places.push((Some(name.to_owned()), shelf.end, values.len()));
-            shelf.write(values).map_err(unwritten)?;
+            shelf.write(values);
         }
-        Ok(Kept::There(places))
+        Kept::There(places)
+    }
+
+    /// Why the file could not take an update, if it could not.
+    pub fn failure(&self) -> Option<String> {
+        self.shelf().failure.clone()
     }
 
     /// All updates, in client order.
@@ -80,7 +83,13 @@ impl Spool {
 }
 
 impl Shelf {
-    fn write(&mut self, values: &[f32]) -> io::Result<()> {
+    fn write(&mut self, values: &[f32]) {
+        if self.failure.is_none() {
+            self.failure = self.written(values).err().map(|error| error.to_string());
+        }
+    }
+
+    fn written(&mut self, values: &[f32]) -> io::Result<()> {
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile()?);
         }
@@ -95,6 +104,9 @@ impl Shelf {
     }
 
     fn read(&mut self, place: u64, out: &mut [f32]) -> io::Result<()> {
+        if let Some(failure) = &self.failure {
+            return Err(io::Error::other(failure.clone()));
+        }
         let Some(file) = &mut self.file else { return Err(io::ErrorKind::NotFound.into()) };
         file.seek(SeekFrom::Start(place))?;
         let mut bytes = vec![0; 4 * out.len()];
@@ -193,7 +205,7 @@ mod tests {
         let spool = Spool::new(1_000_000);
         let answers = [3, 1, 2].map(|client| {
             let mut upload = upload(client);
-            let kept = spool.keep(&mut upload).unwrap();
+            let kept = spool.keep(&mut upload);
             (Outcome { client, answer: Ok(upload.report) }, Some(kept))
         });
         assert!(matches!(answers[0].1, Some(Kept::Here(..))) && matches!(answers[2].1, Some(Kept::There(_))));

@@ -47,7 +47,16 @@ pub fn images(line: &Line, epochs: u32) -> u64 {
 
 /// Most memory that this process had, as Linux tells it.
 pub fn peak_memory() -> Option<u64> {
+    status("VmHWM:")
+}
+
+/// Memory that this process has, as Linux tells it.
+pub(crate) fn memory() -> Option<u64> {
+    status("VmRSS:")
+}
+
+fn status(what: &str) -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
     line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kilobytes| 1024 * kilobytes)
 }

@@ -1,13 +1,19 @@
 //! Recomputes rounds of a run and says whether the bits are the same, or where they part.
 
 use crate::checkpoint;
-use crate::directory::RunDirectory;
+use crate::checkpoints;
+use crate::digest;
+use crate::directory::{DirectoryError, RunDirectory};
 use crate::line::Line;
 use crate::runner::{RunError, reopen};
+use crate::setup::Setup;
 use crate::simulation::{Means, Simulation};
+use fedtvd_core::layout::Layout;
+use fedtvd_core::params::Params;
 use fedtvd_data::set::Places;
 use serde::Serialize;
 use std::collections::BTreeSet;
+use std::fs;
 use std::path::Path;
 use thiserror::Error;
 
@@ -35,7 +41,7 @@ pub struct Verdict {
 pub struct Parting {
     /// In which round first.
     pub round: u32,
-    /// In which tensor of it first.
+    /// In which tensor of it first, or in what else that was recorded.
     pub tensor: String,
 }
 
@@ -54,6 +60,16 @@ pub enum VerifyError {
         last: usize,
         /// Where.
         directory: String,
+    },
+    /// The final model is not the one that the last round recorded.
+    #[error("{path} is not the model of round {round}: {tensor} differs from what rounds.jsonl recorded")]
+    Model {
+        /// Which file.
+        path: String,
+        /// The last round.
+        round: u32,
+        /// In which tensor first.
+        tensor: String,
     },
     /// No rounds at all.
     #[error("{0} holds no finished round")]
@@ -80,10 +96,11 @@ pub fn verify(
         return Err(VerifyError::NoSuchRound { round, last: lines.len(), directory: name });
     }
     let (experiment, setup) = reopen(&directory, places)?;
+    check_model(&directory, &setup, &lines[lines.len() - 1])?;
     let mut simulation = Simulation::new(&experiment, &setup, means).map_err(RunError::from)?;
     let manifest = directory.manifest().map_err(RunError::from)?;
     let same_fingerprint = manifest.fingerprint == *simulation.fingerprint();
-    let checkpoints = checkpoint::list(&directory.file("checkpoint")).map_err(RunError::from)?;
+    let checkpoints = checkpoints::list(&directory.file("checkpoint")).map_err(RunError::from)?;
     let mut verdict = Verdict {
         directory: name,
         rounds: Vec::new(),
@@ -109,8 +126,7 @@ pub fn verify(
             let then = &lines[now.round as usize - 1];
             let difference = (now.accuracy - then.accuracy).abs();
             verdict.accuracy_difference = verdict.accuracy_difference.max(difference);
-            let names = || setup.layout.tensors().iter().map(|tensor| tensor.name.clone());
-            verdict.parting = verdict.parting.or_else(|| parting(&now, then, names()));
+            verdict.parting = verdict.parting.or_else(|| parting(&now, then, &setup.layout));
             if let Some((_, place)) = checkpoints.iter().find(|(round, _)| *round == now.round)
                 && let Ok(saved) = checkpoint::load(place, &setup.layout)
             {
@@ -124,15 +140,45 @@ pub fn verify(
     Ok(verdict)
 }
 
-/// The first tensor of a round whose hash differs.
-fn parting(now: &Line, then: &Line, names: impl Iterator<Item = String>) -> Option<Parting> {
-    if now.model_hash == then.model_hash {
+/// Fails where the final model, if there is one, is not that of the last line.
+fn check_model(directory: &RunDirectory, setup: &Setup, last: &Line) -> Result<(), VerifyError> {
+    let path = directory.file("model.safetensors");
+    if !path.is_file() {
+        return Ok(());
+    }
+    let damaged = |why: &dyn std::fmt::Display| {
+        RunError::from(DirectoryError::Damaged { path: path.display().to_string(), why: why.to_string() })
+    };
+    let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
+    let params = Params::from_safetensors(&bytes, &setup.layout).map_err(|error| damaged(&error))?;
+    match first_difference(&digest::model(&params), last, &setup.layout) {
+        None => Ok(()),
+        Some(tensor) => {
+            Err(VerifyError::Model { path: path.display().to_string(), round: last.round, tensor })
+        }
+    }
+}
+
+/// Where a round and its record part, if they do.
+fn parting(now: &Line, then: &Line, layout: &Layout) -> Option<Parting> {
+    let hashes = (now.model_hash.clone(), now.tensor_hashes.clone());
+    // The same model has the same accuracy and loss, unless someone changed what was recorded.
+    let recorded = || {
+        let same = (now.accuracy, now.loss) == (then.accuracy, then.loss);
+        (!same).then(|| "the recorded accuracy or loss".to_owned())
+    };
+    let tensor = first_difference(&hashes, then, layout).or_else(recorded)?;
+    Some(Parting { round: now.round, tensor })
+}
+
+/// The first tensor whose hash is not the recorded one.
+fn first_difference(now: &(String, Vec<String>), then: &Line, layout: &Layout) -> Option<String> {
+    if now.0 == then.model_hash {
         return None;
     }
-    let hashes = now.tensor_hashes.iter().zip(&then.tensor_hashes);
-    let place = hashes.zip(names).find(|((now, then), _)| now != then);
-    let tensor = place.map_or_else(|| "number of tensors".to_owned(), |(_, name)| name);
-    Some(Parting { round: now.round, tensor })
+    let hashes = now.1.iter().zip(&then.tensor_hashes).zip(layout.tensors());
+    let place = { hashes }.find(|((now, then), _)| now != then);
+    Some(place.map_or_else(|| "the recorded hash".to_owned(), |(_, tensor)| tensor.name.clone()))
 }
 
 /// ‖a - b‖ / ‖a‖.

@@ -1,0 +1,106 @@
+//! The memory that a run takes: data, trainers, models, updates up to their budget, what clients remember.
+
+use crate::experiment::Experiment;
+use crate::setup::Setup;
+use crate::simulation::Means;
+use fedtvd_core::round::cohort_size;
+
+/// What a run's memory depends on; sizes in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Footprint {
+    /// A model.
+    pub(crate) model: u64,
+    /// The vectors that travel beside a model.
+    pub(crate) carried: u64,
+    /// What a client keeps between its rounds.
+    pub(crate) memory: u64,
+    /// Clients in all.
+    pub(crate) clients: usize,
+    /// Clients per round.
+    pub(crate) cohort: usize,
+    /// Rounds.
+    pub(crate) rounds: u32,
+}
+
+impl Footprint {
+    /// That of an experiment.
+    pub(crate) fn of(experiment: &Experiment, setup: &Setup) -> Self {
+        let model = 4 * setup.layout.len() as u64;
+        let needs = experiment.run.strategy.local.needs();
+        let carried = needs.carries.iter().map(|carried| 4 * carried.extent.len(&setup.layout) as u64).sum();
+        // A client that remembers keeps its own of each vector that travels, or else a model.
+        let memory = match (needs.remembers, carried) {
+            (false, _) => 0,
+            (true, 0) => model,
+            (true, carried) => carried,
+        };
+        let clients = setup.clients.len();
+        let cohort = cohort_size(experiment.run.fraction, clients);
+        Self { model, carried, memory, clients, cohort, rounds: experiment.rounds }
+    }
+
+    /// An update.
+    pub(crate) fn update(&self) -> u64 {
+        self.model + self.carried
+    }
+
+    /// The most that a run takes over what it has before its trainers, each of which takes `trainer` and holds a
+    /// model.
+    pub(crate) fn peak(&self, before: u64, trainer: u64, means: Means) -> u64 {
+        let workers = means.workers as u64;
+        before
+            + workers * trainer
+            + self.update()
+            + self.kept(means)
+            + self.remembered()
+            + self.working(workers)
+    }
+
+    /// Updates that stay in memory: as many as fit into the budget.
+    fn kept(&self, means: Means) -> u64 {
+        (means.update_memory as u64 / self.update().max(1)).min(self.cohort as u64) * self.update()
+    }
+
+    /// What clients remember once all rounds are done: that of every client that was asked, and what a round's
+    /// clients have just learned.
+    fn remembered(&self) -> u64 {
+        let never = (1.0 - self.cohort as f64 / self.clients as f64).powf(f64::from(self.rounds));
+        let asked = ((1.0 - never) * self.clients as f64).ceil() as u64;
+        (asked + self.cohort as u64) * self.memory
+    }
+
+    /// Beyond the model that each trainer holds: a local rule's own vectors while clients train, or a sum in f64 and
+    /// the next model when they have trained.
+    fn working(&self, workers: u64) -> u64 {
+        let training = workers * 3 * self.carried;
+        let closing = 3 * self.update();
+        training.max(closing.saturating_sub(workers * self.model))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MODEL: u64 = 44_734_248;
+
+    fn resnet18() -> Footprint {
+        Footprint { model: MODEL, carried: 0, memory: 0, clients: 1000, cohort: 100, rounds: 1 }
+    }
+
+    #[test]
+    fn updates_beyond_their_budget_take_no_memory() {
+        let peak = |update_memory| resnet18().peak(0, 0, Means { workers: 2, update_memory });
+        // 128 MiB hold three updates of 45 MB.
+        assert_eq!(peak(128 << 20) - peak(0), 3 * MODEL);
+        assert_eq!(peak(usize::MAX) - peak(0), 100 * MODEL);
+    }
+
+    #[test]
+    fn clients_that_remember_take_memory_as_they_are_asked() {
+        let one = Footprint { carried: MODEL, memory: MODEL, ..resnet18() };
+        assert_eq!(one.remembered(), (100 + 100) * MODEL);
+        let many = Footprint { rounds: 1000, ..one };
+        assert_eq!(many.remembered(), (1000 + 100) * MODEL);
+    }
+}
