@@ -130,3 +130,23 @@ fn wrong_requests_say_what_would_have_been_right() {
         assert!(answer.code == 2 && answer.err.contains(words), "{} {}", answer.code, answer.err);
     }
 }
+
+#[test]
+fn a_run_that_another_process_holds_is_passed_over_and_told() {
+    let (folder, grid) = folder();
+    let out = folder.path().join("out");
+    let view = document(&sweep(&grid, &out, &["--json"]));
+    let run = PathBuf::from(view["cells"][2]["directory"].as_str().expect("a path"));
+    std::fs::remove_file(run.join("summary.json")).expect("it was there");
+    let lines = std::fs::File::open(run.join("rounds.jsonl")).expect("it is there");
+    lines.lock().expect("nobody else holds it");
+    let held = sweep(&grid, &out, &[]);
+    assert_eq!(held.code, 1);
+    assert!(
+        held.out.contains("fedavg seed 2 elsewhere") && held.out.contains("3 runs done, 0 failed, 1 left"),
+        "{}",
+        held.out
+    );
+    lines.unlock().expect("it was held");
+    assert_eq!(sweep(&grid, &out, &[]).code, 0);
+}

@@ -3,14 +3,13 @@
 
 use crate::grid::Cell;
 use fedtvd_data::set::Places;
-use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::directory::{DirectoryError, RunDirectory};
 use fedtvd_run::line::Line;
 use fedtvd_run::runner::{End, RunError, Runner};
 use fedtvd_run::setup::{Data, Setup};
 use fedtvd_run::simulation::Means;
 use fedtvd_run::summary::Summary;
 use std::collections::BTreeMap;
-use std::fs::{File, TryLockError};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -74,23 +73,17 @@ impl Sweep<'_> {
     }
 
     fn cell(&self, cell: &Cell, means: Means, data: &Shelf, show: &dyn Fn(Event<'_>)) -> Standing {
-        let directory = self.out.join(&cell.folder);
-        let attempt = || {
-            let lock = match lock(&directory) {
-                Ok(Some(lock)) => lock,
-                Ok(None) => return Ok(Standing::Elsewhere),
-                Err(error) => {
-                    return Ok(Standing::Failed(format!("locking {}: {error}", directory.display())));
-                }
-            };
-            let standing = self.locked(cell, &directory, means, data, show);
-            drop(lock);
-            standing
-        };
-        attempt().unwrap_or_else(|error: RunError| Standing::Failed(error.to_string()))
+        match self.attempt(cell, &self.out.join(&cell.folder), means, data, show) {
+            Ok(standing) => standing,
+            // The run's directory is locked while a process writes into it; a moment earlier it may just have begun.
+            Err(RunError::Directory(DirectoryError::Busy(_) | DirectoryError::Taken(_))) => {
+                Standing::Elsewhere
+            }
+            Err(error) => Standing::Failed(error.to_string()),
+        }
     }
 
-    fn locked(
+    fn attempt(
         &self,
         cell: &Cell,
         directory: &Path,
@@ -137,14 +130,3 @@ impl Sweep<'_> {
 
 /// Data sets by what was asked for.
 type Shelf = Mutex<BTreeMap<String, Data>>;
-
-/// Holds a run's directory against other processes until it is dropped or the process ends; `None` where it is held.
-fn lock(directory: &Path) -> std::io::Result<Option<File>> {
-    std::fs::create_dir_all(directory)?;
-    let file = File::create(directory.join("lock"))?;
-    match file.try_lock() {
-        Ok(()) => Ok(Some(file)),
-        Err(TryLockError::WouldBlock) => Ok(None),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
