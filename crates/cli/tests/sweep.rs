@@ -4,7 +4,9 @@ mod program;
 
 use program::{Answer, fedtvd};
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 const GRID: &str = "\
 rounds = 2
@@ -149,4 +151,57 @@ fn a_run_that_another_process_holds_is_passed_over_and_told() {
     );
     lines.unlock().expect("it was held");
     assert_eq!(sweep(&grid, &out, &[]).code, 0);
+}
+
+/// Starts a sweep and kills it when so many runs have ended.
+fn killed_after(ended: usize, grid: &str, out: &Path) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
+        .args(["sweep", grid, "--out", &out.display().to_string(), "--workers", "1"])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let reached = lines.map_while(Result::ok).any(|line| line.starts_with(&format!("{ended}/")));
+    child.kill().expect("it runs");
+    child.wait().expect("it has run");
+    assert!(reached, "{ended} runs ended");
+}
+
+/// All files of a report without timings.
+fn report(runs: &Path, out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let (runs, place) = (runs.display().to_string(), out.display().to_string());
+    let answer = fedtvd(&["report", &runs, "--no-timing", "--quiet", "--out", &place]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let mut folders = vec![out.to_owned()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(out).expect("it is below").to_owned();
+                files.push((name, std::fs::read(path).expect("a file")));
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+#[test]
+fn kills_restarts_and_shards_leave_no_trace_in_the_report() {
+    let (folder, grid) = folder();
+    let [whole, killed, parts] = ["whole", "killed", "parts"].map(|name| folder.path().join(name));
+    assert_eq!(sweep(&grid, &whole, &[]).code, 0);
+    killed_after(1, &grid, &killed);
+    killed_after(3, &grid, &killed);
+    assert_eq!(sweep(&grid, &killed, &[]).code, 0);
+    for shard in ["1/2", "0/2"] {
+        assert_eq!(sweep(&grid, &parts, &["--shard", shard]).code, 0);
+    }
+    let expected = report(&whole, &folder.path().join("report-whole"));
+    assert!(expected.len() > 5, "tables, figures and a page");
+    assert!(expected == report(&killed, &folder.path().join("report-killed")), "after two kills");
+    assert!(expected == report(&parts, &folder.path().join("report-parts")), "of two shards");
 }
