@@ -36,3 +36,4 @@ pub mod strategy;
 pub mod stream;
 pub mod trainer;
 pub mod updates;
+pub mod upload_head;
