@@ -91,7 +91,7 @@ fn main() {
         let evaluation = fleet.evaluate(&state.params, &test_rows).expect("evaluation goes on");
         let seconds = began.elapsed().as_secs_f64();
         let round = Round { record, evaluation, seconds, bytes_up: 0, bytes_down: 0 };
-        let line = Line::new(&round, &state.params, &state.reference, &setup, false);
+        let line = Line::new(&round, &state.params, &state.reference, Some(&setup), false);
         bytes += serde_json::to_string(&line).expect("a line is plain data").len();
     }
     let seconds = started.elapsed().as_secs_f64();

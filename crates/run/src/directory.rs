@@ -49,12 +49,12 @@ pub enum DirectoryError {
 }
 
 impl RunDirectory {
-    /// A new run at this place, which may be an empty directory.
+    /// A new run at this place, which may be an empty directory. A federation knows no partition.
     pub fn create(
         path: &Path,
         config: &str,
         manifest: &Manifest,
-        partition: &str,
+        partition: Option<&str>,
     ) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(doing("making", path))?;
         let directory = Self { path: path.to_owned() };
@@ -63,7 +63,9 @@ impl RunDirectory {
             return Err(DirectoryError::Taken(path.display().to_string()));
         }
         write(&directory.file("config.toml"), config.as_bytes())?;
-        write(&directory.file("partition.json"), partition.as_bytes())?;
+        if let Some(partition) = partition {
+            write(&directory.file("partition.json"), partition.as_bytes())?;
+        }
         // The manifest comes last: with it the directory holds a run.
         let text = serde_json::to_string_pretty(manifest).expect("a manifest is plain data");
         write(&directory.file("manifest.json"), text.as_bytes())?;

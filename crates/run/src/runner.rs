@@ -8,7 +8,7 @@ use crate::files::{FileError, write};
 use crate::line::Line;
 use crate::manifest::{FORMAT, Manifest};
 use crate::setup::{Data, Setup, SetupError};
-use crate::simulation::{Means, Simulation, SimulationError};
+use crate::simulation::{Means, Rounds, Simulation, SimulationError};
 use crate::summary::{Summary, images, last_accuracy, peak_memory};
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
@@ -22,16 +22,28 @@ use thiserror::Error;
 pub struct Runner {
     directory: RunDirectory,
     experiment: Experiment,
-    setup: Arc<Setup>,
-    simulation: Simulation,
+    /// What a simulation works on; the sites of a federation keep it to themselves.
+    setup: Option<Arc<Setup>>,
+    rounds: Box<dyn Rounds>,
     lines: Lines,
     accuracies: Vec<f64>,
     seconds: f64,
     images: u64,
     saved: Instant,
     saving: Duration,
-    checkpoints: bool,
+    checkpoints: Checkpoints,
     notes: Vec<String>,
+}
+
+/// When the state is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Checkpoints {
+    /// Never: the run starts again when it is interrupted.
+    Never,
+    /// Now and then: what is lost is computed again.
+    Seldom,
+    /// After every round, before the next one's jobs go out.
+    Always,
 }
 
 /// Why a run cannot start, go on or end.
@@ -125,9 +137,24 @@ impl Runner {
         let deck = Deck::new(&setup.samples, None);
         let partition = PartitionFile::new(&experiment.data.set, &deck, &setup.partition, None);
         let partition = serde_json::to_string(&partition).expect("a partition is plain data");
-        let directory = RunDirectory::create(path, &config.resolved(), &manifest, &partition)?;
+        let directory = RunDirectory::create(path, &config.resolved(), &manifest, Some(&partition))?;
         let lines = directory.append(0)?;
-        Ok(Self::new(directory, experiment, setup, simulation, lines))
+        Ok(Self::new(directory, experiment, Some(setup), Box::new(simulation), lines))
+    }
+
+    /// A run whose rounds come from elsewhere, after so many that its directory holds. It is saved after every round.
+    pub fn over(
+        directory: RunDirectory,
+        experiment: Experiment,
+        rounds: Box<dyn Rounds>,
+    ) -> Result<Self, RunError> {
+        let round = rounds.state().round;
+        let done = directory.lines()?;
+        let lines = directory.append(round)?;
+        let mut runner = Self::new(directory, experiment, None, rounds, lines);
+        runner.checkpoints = Checkpoints::Always;
+        done[..round as usize].iter().for_each(|line| runner.count(line));
+        Ok(runner)
     }
 
     /// Goes on with the run in this directory; `Err` holds the summary of one that is done.
@@ -167,7 +194,7 @@ impl Runner {
             Some(found) => found,
             None => (directory.append(0)?, 0),
         };
-        let mut runner = Self::new(directory, experiment, setup, simulation, lines);
+        let mut runner = Self::new(directory, experiment, Some(setup), Box::new(simulation), lines);
         runner.notes = notes;
         done[..round as usize].iter().for_each(|line| runner.count(line));
         Ok(Ok(runner))
@@ -176,29 +203,29 @@ impl Runner {
     fn new(
         directory: RunDirectory,
         experiment: Experiment,
-        setup: Arc<Setup>,
-        simulation: Simulation,
+        setup: Option<Arc<Setup>>,
+        rounds: Box<dyn Rounds>,
         lines: Lines,
     ) -> Self {
         Self {
             directory,
             experiment,
             setup,
-            simulation,
+            rounds,
             lines,
             accuracies: Vec::new(),
             seconds: 0.0,
             images: 0,
             saved: Instant::now(),
             saving: Duration::ZERO,
-            checkpoints: true,
+            checkpoints: Checkpoints::Seldom,
             notes: Vec::new(),
         }
     }
 
     /// The same run without checkpoints: it starts again when it is interrupted.
     pub fn without_checkpoints(mut self) -> Self {
-        self.checkpoints = false;
+        self.checkpoints = Checkpoints::Never;
         self
     }
 
@@ -217,11 +244,6 @@ impl Runner {
         &self.experiment
     }
 
-    /// What it runs on.
-    pub fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     /// Rounds that are done.
     pub fn rounds_done(&self) -> u32 {
         self.accuracies.len() as u32
@@ -234,15 +256,22 @@ impl Runner {
                 self.save()?;
                 return Ok(End::Stopped(self.rounds_done()));
             }
-            let round = self.simulation.round()?;
-            let state = self.simulation.state();
-            let line =
-                Line::new(&round, &state.params, &state.reference, &self.setup, self.experiment.details);
+            let round = match self.rounds.round() {
+                Err(SimulationError::Stopped) => return Ok(End::Stopped(self.rounds_done())),
+                round => round?,
+            };
+            let state = self.rounds.state();
+            let setup = self.setup.as_deref();
+            let line = Line::new(&round, &state.params, &state.reference, setup, self.experiment.details);
             self.lines.write(&line)?;
             self.count(&line);
             show(&line);
-            let due = INTERVAL.max(COST_FACTOR * self.saving);
-            if self.checkpoints && self.saved.elapsed() >= due {
+            let due = match self.checkpoints {
+                Checkpoints::Never => false,
+                Checkpoints::Seldom => self.saved.elapsed() >= INTERVAL.max(COST_FACTOR * self.saving),
+                Checkpoints::Always => true,
+            };
+            if due {
                 self.save()?;
             }
         }
@@ -260,7 +289,7 @@ impl Runner {
         let started = Instant::now();
         self.lines.sync()?;
         let folder = self.directory.file("checkpoint");
-        checkpoint::save(&folder, self.simulation.state(), self.simulation.memories())?;
+        checkpoint::save(&folder, self.rounds.state(), self.rounds.memories())?;
         self.saved = Instant::now();
         self.saving = self.saved - started;
         Ok(())
@@ -269,7 +298,7 @@ impl Runner {
     fn finish(self) -> Result<Summary, RunError> {
         self.lines.sync()?;
         let model = self.directory.file("model.safetensors");
-        write(&model, &self.simulation.state().params.to_safetensors())?;
+        write(&model, &self.rounds.state().params.to_safetensors())?;
         let summary = Summary {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,
@@ -279,7 +308,7 @@ impl Runner {
             seconds: self.seconds,
             images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),
             peak_memory_bytes: peak_memory(),
-            split_hash: self.setup.partition.hash(),
+            split_hash: self.setup.as_ref().map_or_else(String::new, |setup| setup.partition.hash()),
             directory: self.directory.path().display().to_string(),
             model: model.display().to_string(),
         };
@@ -303,7 +332,8 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
     }
     let setup = Arc::new(Setup::new(&experiment, &data)?);
     let hash = setup.partition.hash();
-    if hash != manifest.split_hash {
+    // The sites of a federation do not tell their split; that it is this one shows when the bits are the same.
+    if !manifest.split_hash.is_empty() && hash != manifest.split_hash {
         return Err(changed("split", &manifest.split_hash, &hash));
     }
     Ok((experiment, setup))
