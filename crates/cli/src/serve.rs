@@ -49,6 +49,9 @@ pub(crate) struct Serve {
     /// Judge the model by the clients' hold-outs even where the server has a test set
     #[arg(long)]
     no_test_set: bool,
+    /// Updates that are received at a time, for a fifth of a megabyte each; other clients wait
+    #[arg(long, value_name = "N", default_value_t = 32)]
+    uploads: usize,
     /// Threads that evaluate the model; all cores unless given
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
@@ -109,7 +112,7 @@ impl Serve {
         let listener = TcpListener::bind(self.listen)
             .with_context(|| format!("listening on {}", self.listen))
             .map_err(Failure::Work)?;
-        let server = Server::start(&hall, keys, listener).map_err(Failure::work)?;
+        let server = Server::start(&hall, keys, listener, self.uploads).map_err(Failure::work)?;
         let address = server.address().to_string();
         fedtvd_run::files::write(&folder.join("address"), address.as_bytes()).map_err(Failure::work)?;
         log(&Event::Listening { address });

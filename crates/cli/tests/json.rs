@@ -1,5 +1,4 @@
 //! `docs/json.md` is true: the fields that it shows are those that the program prints.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod page;
 mod program;

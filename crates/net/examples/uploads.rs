@@ -1,9 +1,12 @@
 //! Clients that send their updates at the same moment, for measuring what a server needs: they train nothing and send
-//! the model back as it came.
+//! the model back as it came. Prints how far the server's memory rose while it took them.
 //!
 //! ```text
-//! cargo run --release --example uploads -- ADDRESS_FILE CERTS NAME…
+//! cargo run --release --example uploads -- ADDRESS_FILE CERTS SERVER_PID NAME… LAST_NAME
 //! ```
+//!
+//! The last client keeps its update back until the others' are on the disk, so that the round stays open and nothing but
+//! the taking of updates is measured.
 
 use fedtvd_core::job::Job;
 use fedtvd_core::layout::Layout;
@@ -14,14 +17,29 @@ use fedtvd_net::link::{Link, Security, Task};
 use fedtvd_net::wire;
 use fedtvd_run::digest::sha256;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::Barrier;
 
 type Outcome = Result<(), Box<dyn Error + Send + Sync>>;
 
-async fn client(address: String, folder: std::path::PathBuf, ready: Arc<Barrier>) -> Outcome {
+/// When all have their job, and when all but the last have sent.
+#[derive(Clone)]
+struct Moments {
+    ready: Arc<Barrier>,
+    sent: Arc<Barrier>,
+    server: String,
+}
+
+/// A figure of the server's memory, in bytes, as Linux tells it.
+fn memory(server: &str, figure: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{server}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(figure)).unwrap_or_default();
+    line.trim_matches([':', ' ', '\t']).trim_end_matches(" kB").trim().parse::<u64>().unwrap_or(0) * 1024
+}
+
+async fn client(address: String, folder: PathBuf, moments: Moments, last: bool) -> Outcome {
     let mut link = Link::dial(&address, &Security::client(&folder)?).await?;
     let welcome = link.hello().await?;
     let network: Network = serde_json::from_str(&welcome.network)?;
@@ -43,11 +61,25 @@ async fn client(address: String, folder: std::path::PathBuf, ready: Arc<Barrier>
                 let upload = Upload { client: job.client, params, carried: Default::default(), report };
                 let bytes = upload.to_bytes();
                 let (run, hash) = (welcome.run.clone(), sha256(&bytes));
-                let ticket = wire::Ticket { run, round, client: job.client, hash, bytes: bytes.len() as u64 };
-                ready.wait().await;
-                let started = Instant::now();
-                link.upload(ticket, bytes.into()).await?;
-                eprintln!("client {}: {:.2} s", job.client, started.elapsed().as_secs_f64());
+                let ticket =
+                    wire::Ticket { run, round, client: upload.client, hash, bytes: bytes.len() as u64 };
+                drop(job);
+                moments.ready.wait().await;
+                if last {
+                    // From here on the peak is counted anew.
+                    std::fs::write(format!("/proc/{}/clear_refs", moments.server), "5")?;
+                    let before = memory(&moments.server, "VmRSS");
+                    moments.ready.wait().await;
+                    moments.sent.wait().await;
+                    println!("{} {}", before, memory(&moments.server, "VmHWM"));
+                    link.upload(ticket, bytes.into()).await?;
+                } else {
+                    moments.ready.wait().await;
+                    let started = Instant::now();
+                    link.upload(ticket, bytes.into()).await?;
+                    eprintln!("{:.2} s", started.elapsed().as_secs_f64());
+                    moments.sent.wait().await;
+                }
             }
             Task::Finished(_) => return Ok(()),
             Task::Judge(round, _) => {
@@ -61,16 +93,18 @@ async fn client(address: String, folder: std::path::PathBuf, ready: Arc<Barrier>
 #[tokio::main]
 async fn main() -> Outcome {
     let mut arguments = std::env::args().skip(1);
-    let usage = "usage: uploads ADDRESS_FILE CERTS NAME…";
-    let (address, certs) = (arguments.next().ok_or(usage)?, arguments.next().ok_or(usage)?);
+    let usage = "usage: uploads ADDRESS_FILE CERTS SERVER_PID NAME… LAST_NAME";
+    let mut next = || arguments.next().ok_or(usage);
+    let (address, certs, server) = (next()?, next()?, next()?);
     let address = std::fs::read_to_string(address)?.trim().to_owned();
     let names: Vec<String> = arguments.collect();
-    let ready = Arc::new(Barrier::new(names.len()));
-    let start = |name: &String| {
+    let barrier = || Arc::new(Barrier::new(names.len()));
+    let moments = Moments { ready: barrier(), sent: barrier(), server };
+    let start = |(place, name): (usize, &String)| {
         let folder = Path::new(&certs).join("clients").join(name);
-        tokio::spawn(client(address.clone(), folder, Arc::clone(&ready)))
+        tokio::spawn(client(address.clone(), folder, moments.clone(), place + 1 == names.len()))
     };
-    let clients: Vec<_> = names.iter().map(start).collect();
+    let clients: Vec<_> = names.iter().enumerate().map(start).collect();
     for client in clients {
         client.await??;
     }

@@ -93,7 +93,7 @@ pub async fn join(options: Options, tell: &(dyn Fn(&Progress) + Sync)) -> Result
             Err(error) if !error.passing() => return Err(error),
             Err(error) => {
                 tell(&Progress::Waiting(error.to_string()));
-                tokio::time::sleep(backoff.next()).await;
+                tokio::time::sleep(backoff.wait()).await;
             }
         }
     }

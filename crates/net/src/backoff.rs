@@ -16,7 +16,7 @@ pub struct Backoff {
 
 impl Backoff {
     /// The next wait: between half and all of a time that doubles up to a limit. It goes on for ever.
-    pub fn next(&mut self) -> Duration {
+    pub fn wait(&mut self) -> Duration {
         let longest = FIRST.saturating_mul(1 << self.failed.min(16)).min(LONGEST);
         self.failed = self.failed.saturating_add(1);
         // Chance that no result depends on: the standard library's own, so that sites do not come back in step.
@@ -37,11 +37,11 @@ mod tests {
     #[test]
     fn waits_grow_to_a_limit_stay_there_and_differ() {
         let mut backoff = Backoff::default();
-        let waits: Vec<Duration> = (0..100).map(|_| backoff.next()).collect();
+        let waits: Vec<Duration> = (0..100).map(|_| backoff.wait()).collect();
         assert!(waits[0] <= FIRST && waits.iter().all(|wait| *wait <= LONGEST));
         assert!(waits[50..].iter().all(|wait| *wait >= LONGEST / 2));
         assert!(waits[50..].windows(2).any(|pair| pair[0] != pair[1]));
         backoff.reset();
-        assert!(backoff.next() <= FIRST);
+        assert!(backoff.wait() <= FIRST);
     }
 }

@@ -65,15 +65,15 @@ const ALIVE: Duration = Duration::from_secs(20);
 /// How long requests that are being answered may take at the end.
 const LAST: Duration = Duration::from_secs(2);
 /// Bytes that a client may send ahead, in one upload and in all of its connection.
-const AHEAD: u32 = 128 << 10;
+const AHEAD: u32 = 64 << 10;
 
 impl Server {
-    /// Listens for clients of this hall.
-    pub fn start(hall: &Arc<Hall>, keys: Keys, listener: TcpListener) -> io::Result<Self> {
+    /// Listens for clients of this hall, and reads so many of their uploads at a time.
+    pub fn start(hall: &Arc<Hall>, keys: Keys, listener: TcpListener, uploads: usize) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let service = Service::new(Arc::clone(hall), keys.identity);
+        let service = Service::new(Arc::clone(hall), keys.identity, uploads);
         let log = Arc::clone(&hall.log);
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;

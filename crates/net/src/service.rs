@@ -37,8 +37,6 @@ pub(crate) enum Identity {
     Claimed,
 }
 
-/// Most uploads that are read at a time; the others wait with nothing sent.
-const READERS: usize = 32;
 /// How long a client that has nothing to do is kept waiting.
 const POLL: Duration = Duration::from_secs(25);
 
@@ -57,8 +55,9 @@ pub(crate) struct Desk {
 pub(crate) struct Service(Arc<Desk>);
 
 impl Service {
-    pub(crate) fn new(hall: Arc<Hall>, identity: Identity) -> Self {
-        let (readers, encoders) = (Semaphore::new(READERS), Semaphore::new(1));
+    /// A service that reads so many uploads at a time; the others wait with nothing sent.
+    pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
+        let (readers, encoders) = (Semaphore::new(uploads.max(1)), Semaphore::new(1));
         Self(Arc::new(Desk { hall, identity, readers, encoders }))
     }
 }

@@ -17,7 +17,7 @@
 pub const PROTOCOL: u32 = 1;
 
 /// Bytes of a job or an update in one message.
-pub const PART: usize = 64 << 10;
+pub const PART: usize = 32 << 10;
 
 /// Most bytes of any message: a part and its envelope, a welcome with a long model.
 pub const LARGEST_MESSAGE: usize = 1 << 20;

@@ -5,7 +5,7 @@ use crate::stage::{Stage, config};
 use fedtvd_core::statistic::{Ask, Reference};
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_net::event::Event;
-use fedtvd_net::link::Task;
+use fedtvd_net::link::{LinkError, Task};
 use fedtvd_net::start::Options;
 use fedtvd_run::directory::RunDirectory;
 use std::time::Duration;
@@ -169,4 +169,26 @@ async fn without_a_test_set_the_rounds_clients_judge_the_model_and_send_counts()
     tokio::task::block_in_place(|| running.finish());
     let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
     assert_eq!((lines[0].accuracy, lines[0].loss), (0.25, 2.0));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_an_update_and_takes_it_when_there_is_room_again() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let mut one = running.puppet(&stage, 1).await;
+    one.enrol().await.unwrap();
+    let mut zero = running.puppet(&stage, 0).await;
+    let job = zero.job().await;
+    let bytes = zero.one_hot(&job).to_bytes();
+    // Whatever is written there finds the disk full.
+    let beside = stage.path("run/federation/round-000000/client-0.partial");
+    std::os::unix::fs::symlink("/dev/full", &beside).unwrap();
+    let refused = zero.send(0, bytes.clone()).await;
+    assert!(matches!(&refused, Err(LinkError::Refused { passing: true, .. })), "{refused:?}");
+    assert_eq!(code(refused), "disk-full");
+    assert!(!beside.exists());
+    assert!(!zero.send(0, bytes).await.unwrap());
+    running.stop();
 }

@@ -75,7 +75,7 @@ impl Stage {
         let ready = prepare(Some(config), &Places::new(None), &out, options, log).unwrap();
         let Ok(Ready { hall, runner }) = ready else { panic!("the federation is done") };
         let keys = Keys::open(&self.path("certs")).unwrap();
-        let server = Server::start(&hall, keys, TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+        let server = Server::start(&hall, keys, TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap();
         let driven = Arc::clone(&hall);
         let driver =
             std::thread::spawn(move || match runner.run(&AtomicBool::new(false), &mut |_| {}).unwrap() {
