@@ -77,6 +77,13 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// A round has been waiting for a while.
+    Waiting {
+        /// Which, counted from 1.
+        round: u32,
+        /// Clients that have not answered.
+        clients: Vec<ClientId>,
+    },
     /// A round's answers are frozen.
     Closed {
         /// Which, counted from 1.
@@ -116,6 +123,7 @@ impl fmt::Display for Event {
             Self::Failed { client, round, why } => {
                 write!(f, "round {round}: client {client} has no update: {why}")
             }
+            Self::Waiting { round, clients } => write!(f, "round {round}: waiting for clients {clients:?}"),
             Self::Closed { round, accepted, late } if late.is_empty() => {
                 write!(f, "round {round}: closed with {accepted} updates")
             }

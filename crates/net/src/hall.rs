@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 use thiserror::Error;
 use tokio::sync::watch;
 
+/// How often a round that waits tells for whom.
+const REMINDER: Duration = Duration::from_secs(60);
 /// A client that was silent for longer is not waited for at the end.
 const LATELY: Duration = Duration::from_secs(60);
 
@@ -107,6 +109,13 @@ pub(crate) struct Open {
     pub(crate) bytes_down: u64,
     pub(crate) began: Instant,
     expired: bool,
+}
+
+impl Open {
+    /// Clients that have not answered.
+    fn missing(&self) -> Vec<ClientId> {
+        self.jobs.keys().filter(|client| !self.answers.contains_key(client)).copied().collect()
+    }
 }
 
 /// A model that clients judge.
@@ -252,12 +261,22 @@ impl Hall {
     /// Waits until everybody has answered, or the deadline; from then on the round takes no answers.
     pub fn close(&self, deadline: Option<Duration>) -> Result<Answers, Interrupted> {
         let complete = |inner: &Inner| match &inner.phase {
-            Phase::Training(open) => {
-                open.expired || open.jobs.keys().all(|client| open.answers.contains_key(client))
-            }
+            Phase::Training(open) => open.expired || open.missing().is_empty(),
             _ => true,
         };
-        let mut inner = self.wait_until(deadline, complete)?;
+        let limit = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+        let mut inner = loop {
+            let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
+            let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), complete)?;
+            if complete(&inner) || limit.is_some_and(|limit| Instant::now() >= limit) {
+                break inner;
+            }
+            if let Phase::Training(open) = &inner.phase {
+                let (round, clients) = (open.round + 1, open.missing());
+                drop(inner);
+                (self.log)(&Event::Waiting { round, clients });
+            }
+        };
         let Phase::Training(open) = std::mem::replace(&mut inner.phase, Phase::Between) else {
             return Err(Interrupted::Stopped);
         };
@@ -268,17 +287,16 @@ impl Hall {
         }
         drop(inner);
         let updates = open.answers.values().filter(|answer| matches!(answer, Answer::Update { .. }));
-        let late = open.jobs.keys().filter(|client| !open.answers.contains_key(client)).copied().collect();
+        let late = open.missing();
         (self.log)(&Event::Closed { round: open.round + 1, accepted: updates.count(), late });
         Ok(Answers { answers: open.answers, bytes_down: open.bytes_down })
     }
 
     fn wait_until(
         &self,
-        deadline: Option<Duration>,
+        deadline: Duration,
         until: impl Fn(&Inner) -> bool,
     ) -> Result<MutexGuard<'_, Inner>, Interrupted> {
-        let Some(deadline) = deadline else { return self.wait(until) };
         let waiting = |inner: &mut Inner| !inner.stop && !until(inner);
         let waited = self.answered.wait_timeout_while(self.inner(), deadline, waiting);
         let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -295,7 +313,7 @@ impl Hall {
     ) -> Result<Evaluation, Interrupted> {
         self.inner().phase = Phase::Judging(Judging { round, model, asked, counts: BTreeMap::new() });
         self.call();
-        let mut inner = self.wait_until(Some(patience), |inner| match &inner.phase {
+        let mut inner = self.wait_until(patience, |inner| match &inner.phase {
             Phase::Judging(judging) => judging.asked.iter().all(|client| judging.counts.contains_key(client)),
             _ => true,
         })?;
@@ -342,7 +360,7 @@ impl Hall {
         self.inner().phase = Phase::Finished(wire::Finished { rounds, model_hash });
         self.call();
         let lately = |seen: &Seen| seen.last.elapsed() < LATELY;
-        let told = self.wait_until(Some(patience), |inner| !inner.seen.values().any(lately));
+        let told = self.wait_until(patience, |inner| !inner.seen.values().any(lately));
         drop(told);
     }
 }

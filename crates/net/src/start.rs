@@ -99,11 +99,11 @@ pub fn prepare(
     let taken = out.join("manifest.json").is_file();
     let own = out.display().to_string();
     let config = if taken {
-        if !out.join("federation").is_dir() {
+        let directory = RunDirectory::open(out).map_err(RunError::from)?;
+        if !directory.is_federation() {
             return Err(FederationError::Simulation(own));
         }
-        let text =
-            RunDirectory::open(out).and_then(|directory| directory.config()).map_err(RunError::from)?;
+        let text = directory.config().map_err(RunError::from)?;
         let there = Config::parse(&text).map_err(RunError::from)?;
         if config.is_some_and(|config| config.resolved() != there.resolved()) {
             return Err(FederationError::OtherConfig(own));

@@ -27,6 +27,9 @@ pub enum DirectoryError {
     /// There is a run already.
     #[error("{0} already holds a run; go on with it by \"fedtvd resume {0}\", or choose another --out")]
     Taken(String),
+    /// A run whose clients are elsewhere.
+    #[error("{0} holds a federation; go on with it by \"fedtvd serve --out {0}\"")]
+    Federation(String),
     /// There is no run.
     #[error("{0} holds no run: it has no {1}")]
     NoRun(String, &'static str),
@@ -82,6 +85,11 @@ impl RunDirectory {
         }
         directory.manifest()?;
         Ok(directory)
+    }
+
+    /// Whether its clients are on other machines.
+    pub fn is_federation(&self) -> bool {
+        self.file("federation").is_dir()
     }
 
     /// Where it is.

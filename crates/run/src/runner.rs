@@ -163,6 +163,9 @@ impl Runner {
         if let Some(summary) = directory.summary()? {
             return Ok(Err(summary));
         }
+        if directory.is_federation() {
+            return Err(DirectoryError::Federation(path.display().to_string()).into());
+        }
         let (experiment, setup) = reopen(&directory, places)?;
         let mut simulation = Simulation::new(&experiment, &setup, means)?;
         let manifest = directory.manifest()?;

@@ -4,10 +4,14 @@ use crate::puppet::{Puppet, code, counts};
 use crate::stage::{Stage, config};
 use fedtvd_core::statistic::{Ask, Reference};
 use fedtvd_core::trainer::Evaluation;
-use fedtvd_net::event::Event;
+use fedtvd_data::set::Places;
+use fedtvd_net::event::{Event, Log};
 use fedtvd_net::link::{LinkError, Task};
-use fedtvd_net::start::Options;
+use fedtvd_net::start::{Options, prepare};
 use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::runner::Runner;
+use fedtvd_run::simulation::Means;
+use std::sync::Arc;
 use std::time::Duration;
 
 const SETTINGS: [&str; 3] = ["model.name=logistic", "cohort.fraction=1", "rounds=2"];
@@ -191,4 +195,31 @@ async fn a_full_disk_refuses_an_update_and_takes_it_when_there_is_room_again() {
     assert!(!beside.exists());
     assert!(!zero.send(0, bytes).await.unwrap());
     running.stop();
+}
+
+#[test]
+fn a_federation_is_not_resumed_as_a_simulation_and_is_served_by_one_server_at_a_time() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options.clone());
+    let out = stage.path("run");
+    let places = Places::new(None);
+    let log: Log = Arc::new(|_: &Event| {});
+    let Err(error) = prepare(Some(&config(&SETTINGS)), &places, &out, options.clone(), log.clone()) else {
+        panic!("a second server was let in")
+    };
+    assert!(error.to_string().starts_with("another server is at work in "), "{error}");
+    running.stop();
+    let Err(error) = Runner::resume(&out, &places, Means::workers(1)) else { panic!("resumed") };
+    assert!(error.to_string().contains("holds a federation; go on with it by \"fedtvd serve"), "{error}");
+    let other = config(&["model.name=logistic", "rounds=3"]);
+    let Err(error) = prepare(Some(&other), &places, &out, options.clone(), log.clone()) else {
+        panic!("another configuration was taken")
+    };
+    assert!(error.to_string().contains("another configuration"), "{error}");
+    let scaffold = config(&["strategy.name=scaffold"]);
+    let Err(error) = prepare(Some(&scaffold), &places, &stage.path("other"), options, log) else {
+        panic!("SCAFFOLD began without a roster")
+    };
+    assert!(error.to_string().contains("--roster FILE"), "{error}");
 }
