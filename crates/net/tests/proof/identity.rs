@@ -7,6 +7,8 @@ use fedtvd_net::certs::{Certs, Wish};
 use fedtvd_net::event::Event;
 use fedtvd_net::link::{Link, LinkError, Security};
 use fedtvd_net::start::Options;
+use fedtvd_net::wire;
+use prost::bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
@@ -93,25 +95,30 @@ async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at
     // Updates.
     let job = zero.job().await;
     let first = zero.one_hot(&job).to_bytes();
-    let mut ticket = zero.ticket(0, &first);
-    ticket.client = 1;
-    told(
-        "another client's id",
-        zero.link.upload(ticket, first.clone().into()).await.map(drop),
-        "wrong-client",
-    );
-    told("a later round", zero.send(7, first.clone()).await.map(drop), "early");
-    let mut ticket = zero.ticket(0, &first);
-    ticket.run = "elsewhere".to_owned();
-    told("another run", zero.link.upload(ticket, first.clone().into()).await.map(drop), "wrong-run");
+    // A body that is not what the ticket says: were it read, the refusal would be "wrong-hash".
+    let body = Bytes::from(vec![0; first.len()]);
+    let ticket = zero.ticket(0, &first);
+    let foreign = wire::Ticket { client: 1, ..ticket.clone() };
+    told("another client's id", zero.link.upload(foreign, body.clone()).await.map(drop), "wrong-client");
+    let early = wire::Ticket { round: 7, ..ticket.clone() };
+    told("a later round", zero.link.upload(early, body.clone()).await.map(drop), "early");
+    let elsewhere = wire::Ticket { run: "elsewhere".to_owned(), ..ticket.clone() };
+    told("another run", zero.link.upload(elsewhere, body.clone()).await.map(drop), "wrong-run");
     assert!(!zero.send(0, first.clone()).await.unwrap());
-    assert!(zero.send(0, first.clone()).await.unwrap(), "the same again counts once");
+    assert!(
+        zero.link.upload(ticket.clone(), body.clone()).await.unwrap().already,
+        "the same again counts once"
+    );
+    let mut other = zero.ticket(0, &first);
+    other.hash = "0".repeat(64);
+    told("another answer", zero.link.upload(other, body.clone()).await.map(drop), "two-answers");
     let job = one.job().await;
     let second = one.one_hot(&job).to_bytes();
     assert!(!one.send(0, second).await.unwrap());
     assert_eq!(zero.job().await.offer.round, 1);
-    told("the last round's", zero.send(0, first.clone()).await.map(drop), "late");
-    told("replayed", zero.send(1, first).await.map(drop), "replayed");
+    told("the last round's", zero.link.upload(ticket.clone(), body.clone()).await.map(drop), "late");
+    let replayed = wire::Ticket { round: 1, ..ticket };
+    told("replayed", zero.link.upload(replayed, body).await.map(drop), "replayed");
 
     // Revoked while it is connected, and without a restart.
     stage.certs.revoke("client-0").unwrap();
