@@ -2,11 +2,13 @@
 //!
 //! Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
 
+mod certs;
 mod compare;
 mod completions;
 mod data;
 mod evaluate;
 mod init;
+mod join;
 mod markdown;
 mod models;
 mod overview;
@@ -16,6 +18,7 @@ mod reproduce;
 mod request;
 mod resume;
 mod run;
+mod serve;
 mod split;
 mod strategies;
 mod sweep;
@@ -67,6 +70,12 @@ enum Verb {
     Strategies(strategies::Strategies),
     /// List the models
     Models(models::Models),
+    /// Serve a federation: clients on other machines dial in
+    Serve(serve::Serve),
+    /// Take part in a federation with this site's own data
+    Join(join::Join),
+    /// Make, revoke and list the certificates of a federation
+    Certs(certs::Certs),
     /// Print completions for a shell
     Completions(completions::Completions),
 }
@@ -87,6 +96,9 @@ fn main() -> ExitCode {
         Verb::Data(data) => data.answer(),
         Verb::Strategies(strategies) => strategies.answer(),
         Verb::Models(models) => models.answer(),
+        Verb::Serve(serve) => serve.answer(),
+        Verb::Join(join) => join.answer(),
+        Verb::Certs(certs) => certs.answer(),
         Verb::Completions(completions) => completions.answer(Cli::command()),
     };
     match done {

@@ -133,6 +133,11 @@ impl Configured {
         self.config.is_some()
     }
 
+    /// Whether neither a file nor a change was given.
+    pub(crate) fn changes_nothing(&self) -> bool {
+        self.config.is_none() && self.changes.set.is_empty()
+    }
+
     /// Where data sets are looked for.
     pub(crate) fn places(&self) -> Places {
         Places::new(self.data.clone())

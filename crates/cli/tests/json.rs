@@ -1,38 +1,10 @@
 //! `docs/json.md` is true: the fields that it shows are those that the program prints.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod page;
 mod program;
 
+use page::{same_fields, shown};
 use program::fedtvd;
-use serde_json::Value;
-
-/// The example of a section of the page.
-fn shown(section: &str) -> Value {
-    let page = include_str!("../../../docs/json.md");
-    let body =
-        page.split_once(&format!("\n## {section}\n")).unwrap_or_else(|| panic!("no section {section}")).1;
-    let block = body.split_once("```json\n").unwrap().1.split_once("```").unwrap().0;
-    serde_json::from_str(block).unwrap()
-}
-
-/// Fails where two values do not have the same fields; what is null or empty on one side says nothing.
-fn same_fields(path: &str, shown: &Value, printed: &Value) {
-    match (shown, printed) {
-        (Value::Object(shown), Value::Object(printed)) => {
-            let names = |object: &serde_json::Map<String, Value>| object.keys().cloned().collect::<Vec<_>>();
-            assert_eq!(names(shown), names(printed), "fields of {path}");
-            shown
-                .iter()
-                .for_each(|(name, value)| same_fields(&format!("{path}.{name}"), value, &printed[name]));
-        }
-        (Value::Array(shown), Value::Array(printed)) => {
-            if let (Some(shown), Some(printed)) = (shown.first(), printed.first()) {
-                same_fields(&format!("{path}[0]"), shown, printed);
-            }
-        }
-        _ => {}
-    }
-}
 
 #[test]
 fn the_page_of_fields_is_true() {

@@ -70,9 +70,9 @@ impl Job {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct UploadHeader {
-    client: ClientId,
-    report: Report,
+pub(crate) struct UploadHeader {
+    pub(crate) client: ClientId,
+    pub(crate) report: Report,
 }
 
 impl Upload {

@@ -20,6 +20,9 @@ pub enum ClientFailure {
     /// The job names a strategy that the client does not know.
     #[error("the job cannot be carried out: {0}")]
     BadJob(String),
+    /// The update is not in the byte form.
+    #[error("the update cannot be read: {0}")]
+    Unreadable(String),
     /// The update belongs to another round.
     #[error("the update is for round {got}; this is round {expected}")]
     WrongRound {

@@ -37,3 +37,4 @@ pub mod strategy;
 pub mod stream;
 pub mod trainer;
 pub mod updates;
+pub mod upload_head;

@@ -1,7 +1,7 @@
 //! Named vectors and a JSON header in one safetensors file.
 
 use crate::memory::{Array, Memory};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView, serialize};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -119,25 +119,9 @@ impl<'a> Parcel<'a> {
     ) -> Result<(H, Self), BytesError> {
         let container = |error: safetensors::SafeTensorError| BytesError::Container(error.to_string());
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(container)?;
-        let text = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
-        let text = text.ok_or(BytesError::NoHeader)?;
-        let unreadable = |error: serde_json::Error| BytesError::Header(error.to_string());
-        let label: Label = serde_json::from_str(text).map_err(unreadable)?;
-        if label.version != VERSION {
-            return Err(BytesError::Version(label.version));
-        }
-        if label.kind != expected {
-            return Err(BytesError::Kind { got: label.kind, expected });
-        }
-        let envelope: Envelope<H> = serde_json::from_str(text).map_err(unreadable)?;
+        let header = header(expected, &metadata)?;
         let opened = SafeTensors::deserialize(bytes).map_err(container)?.tensors().into_iter().collect();
-        let parcel = Self { sealing: Vec::new(), opened };
-        if let Some((name, _)) = parcel.opened.iter().find(|(_, view)| {
-            view.shape().len() != 1 || ![Dtype::F32, Dtype::F64, Dtype::U64].contains(&view.dtype())
-        }) {
-            return Err(BytesError::Type(name.clone()));
-        }
-        Ok((envelope.header, parcel))
+        Ok((header, Self { sealing: Vec::new(), opened }))
     }
 
     /// Takes out a vector of f32 of this length.
@@ -166,6 +150,31 @@ impl<'a> Parcel<'a> {
     pub(crate) fn finish(self) -> Result<(), BytesError> {
         self.opened.into_keys().next().map_or(Ok(()), |name| Err(BytesError::Surplus(name)))
     }
+}
+
+/// The header of a value of this kind, all of whose tensors are vectors of known types.
+pub(crate) fn header<H: DeserializeOwned>(
+    expected: &'static str,
+    metadata: &Metadata,
+) -> Result<H, BytesError> {
+    let text = metadata.metadata().as_ref().and_then(|entries| entries.get(ENTRY));
+    let text = text.ok_or(BytesError::NoHeader)?;
+    let unreadable = |error: serde_json::Error| BytesError::Header(error.to_string());
+    let label: Label = serde_json::from_str(text).map_err(unreadable)?;
+    if label.version != VERSION {
+        return Err(BytesError::Version(label.version));
+    }
+    if label.kind != expected {
+        return Err(BytesError::Kind { got: label.kind, expected });
+    }
+    let envelope: Envelope<H> = serde_json::from_str(text).map_err(unreadable)?;
+    for name in metadata.offset_keys() {
+        let known = [Dtype::F32, Dtype::F64, Dtype::U64];
+        if !metadata.info(&name).is_some_and(|info| info.shape.len() == 1 && known.contains(&info.dtype)) {
+            return Err(BytesError::Type(name));
+        }
+    }
+    Ok(envelope.header)
 }
 
 fn le_bytes<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {

@@ -100,6 +100,20 @@ pub fn close(
     Ok((next, record))
 }
 
+/// Whether [`close`] will accept the answer of outcome `index` to a job, so that its client can be told at once.
+pub fn verdict(
+    run: &Run,
+    state: &State,
+    job: &Job,
+    updates: &dyn Updates,
+    index: usize,
+) -> Result<Result<Report, ClientFailure>, ReadFailure> {
+    match state.profile(job.client) {
+        Some(profile) => acceptance::check(run, job, profile, updates, index),
+        None => Ok(Err(ClientFailure::BadJob(format!("client {} is not enrolled", job.client)))),
+    }
+}
+
 /// Combines, then steps: the server's rule sees the trainable tensors, buffers are cast as they are.
 fn moved(
     run: &Run,

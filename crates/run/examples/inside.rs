@@ -75,7 +75,7 @@ fn main() {
     for _ in 0..rounds {
         let round = simulation.round().expect("a round");
         let state = simulation.state();
-        let line = Line::new(&round, &state.params, &state.reference, &setup, false);
+        let line = Line::new(&round, &state.params, &state.reference, Some(&setup), false);
         bytes += serde_json::to_string(&line).expect("a line is plain data").len();
     }
     let seconds = started.elapsed().as_secs_f64();

@@ -30,6 +30,9 @@ pub enum DirectoryError {
     /// Another process goes on with the run.
     #[error("{0} is in use: another fedtvd goes on with this run; wait until it ends, or stop it")]
     Busy(String),
+    /// A run whose clients are elsewhere.
+    #[error("{0} holds a federation; go on with it by \"fedtvd serve --out {0}\"")]
+    Federation(String),
     /// There is no run.
     #[error("{0} holds no run: it has no {1}")]
     NoRun(String, &'static str),
@@ -65,12 +68,12 @@ pub enum DirectoryError {
 }
 
 impl RunDirectory {
-    /// A new run at this place, which may be an empty directory.
+    /// A new run at this place, which may be an empty directory. A federation knows no partition.
     pub fn create(
         path: &Path,
         config: &str,
         manifest: &Manifest,
-        partition: &str,
+        partition: Option<&str>,
     ) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(doing("making", path))?;
         let directory = Self { path: path.to_owned() };
@@ -79,7 +82,9 @@ impl RunDirectory {
             return Err(DirectoryError::Taken(path.display().to_string()));
         }
         write(&directory.file("config.toml"), config.as_bytes())?;
-        write(&directory.file("partition.json"), partition.as_bytes())?;
+        if let Some(partition) = partition {
+            write(&directory.file("partition.json"), partition.as_bytes())?;
+        }
         // The manifest comes last: with it the directory holds a run.
         let text = serde_json::to_string_pretty(manifest).expect("a manifest is plain data");
         write(&directory.file("manifest.json"), text.as_bytes())?;
@@ -96,6 +101,11 @@ impl RunDirectory {
         }
         directory.manifest()?;
         Ok(directory)
+    }
+
+    /// Whether its clients are on other machines.
+    pub fn is_federation(&self) -> bool {
+        self.file("federation").is_dir()
     }
 
     /// Where it is.

@@ -18,13 +18,13 @@ pub struct FileError {
 }
 
 /// Adds to an error what was being done with which file.
-pub(crate) fn doing(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
+pub fn doing(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> FileError {
     let path = path.to_owned();
     move |error| FileError { action, path, error }
 }
 
 /// Writes a file: beside its place, to the disk, then into its place.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     let beside = path.with_extension("partial");
     let written = write_through(&beside, bytes).and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
@@ -36,7 +36,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 }
 
 /// Writes a file to the disk.
-fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = File::create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
@@ -49,7 +49,7 @@ pub(crate) fn sync_file(path: &Path) -> Result<(), FileError> {
 }
 
 /// Makes a directory's entries durable, where the system can.
-pub(crate) fn sync(directory: &Path) -> Result<(), FileError> {
+pub fn sync(directory: &Path) -> Result<(), FileError> {
     match File::open(directory).and_then(|directory| directory.sync_all()) {
         // Some file systems, and Windows, cannot sync a directory.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied && cfg!(windows) => Ok(()),
@@ -59,6 +59,6 @@ pub(crate) fn sync(directory: &Path) -> Result<(), FileError> {
 }
 
 /// Reads a text file.
-pub(crate) fn read_text(path: &Path) -> Result<String, FileError> {
+pub fn read_text(path: &Path) -> Result<String, FileError> {
     fs::read_to_string(path).map_err(doing("reading", path))
 }

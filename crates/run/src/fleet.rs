@@ -77,15 +77,7 @@ impl Threads {
 
     /// Evaluates a model on all workers; the sums are taken in the order of the rows.
     pub fn evaluate(&mut self, params: &Params, rows: &[u32]) -> Result<Evaluation, TrainFailure> {
-        let chunks: Vec<&[u32]> = rows.chunks(CHUNK).collect();
-        let parts = share_out(&mut self.workers, chunks.len(), |trainer, chunk| {
-            trainer.evaluate(params, chunks[chunk], None)
-        });
-        let mut total = Evaluation::empty(self.setup.samples.classes());
-        for part in parts {
-            total.add(&part?);
-        }
-        Ok(total)
+        evaluate(&mut self.workers, self.setup.samples.classes(), params, rows)
     }
 
     /// What each client remembers, by the round in which it learned it.
@@ -167,6 +159,23 @@ impl Fleet for Threads {
         }
         Box::new(spool.close(kept))
     }
+}
+
+/// Evaluates a model on all workers; the sums are taken in the order of the rows.
+pub fn evaluate(
+    workers: &mut [Box<dyn Trainer>],
+    classes: usize,
+    params: &Params,
+    rows: &[u32],
+) -> Result<Evaluation, TrainFailure> {
+    let chunks: Vec<&[u32]> = rows.chunks(CHUNK).collect();
+    let parts =
+        share_out(workers, chunks.len(), |trainer, chunk| trainer.evaluate(params, chunks[chunk], None));
+    let mut total = Evaluation::empty(classes);
+    for part in parts {
+        total.add(&part?);
+    }
+    Ok(total)
 }
 
 /// The job with so many epochs.

@@ -8,16 +8,18 @@ use fedtvd_core::params::Params;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::record::ClientRecord;
 use fedtvd_core::statistic::{Reference, Statistic, tvd};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What a round came to. Accuracies are fractions; what does not apply is null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Line {
     /// Which round, counted from 1.
     pub round: u32,
-    /// Of the global model on the test set, after the round.
+    /// Of the global model on the test set, after the round; none, and null, where nobody could judge it.
+    #[serde(deserialize_with = "or_none")]
     pub accuracy: f64,
-    /// Mean cross-entropy on the test set.
+    /// Mean cross-entropy on the test set; null where nobody could judge it.
+    #[serde(deserialize_with = "or_none")]
     pub loss: f64,
     /// How long the round took.
     pub seconds: f64,
@@ -36,6 +38,9 @@ pub struct Line {
     pub drift: Option<Drift>,
     /// Why the model stayed as it was, if it did.
     pub unchanged: Option<String>,
+    /// How many clients were enrolled; unknown in lines of earlier versions.
+    #[serde(default)]
+    pub roster: Option<usize>,
     /// Accuracy of each class, where asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub class_accuracy: Option<Vec<Option<f64>>>,
@@ -53,7 +58,8 @@ pub struct ClientLine {
     pub client: ClientId,
     /// Its training samples.
     pub size: u64,
-    /// Total variation distance of its labels to the reference.
+    /// Total variation distance of its labels to the reference; none, and null, where the client did not tell it.
+    #[serde(deserialize_with = "or_none")]
     pub tvd: f64,
     /// What it told the server about its labels.
     pub statistic: Statistic,
@@ -86,14 +92,21 @@ pub struct Spread {
 }
 
 impl Line {
-    /// The line of a round.
-    pub fn new(round: &Round, params: &Params, reference: &Reference, setup: &Setup, details: bool) -> Self {
+    /// The line of a round. Without a setup the clients are elsewhere, and their labels are their own.
+    pub fn new(
+        round: &Round,
+        params: &Params,
+        reference: &Reference,
+        setup: Option<&Setup>,
+        details: bool,
+    ) -> Self {
         let (model_hash, tensor_hashes) = digest::model(params);
         let classes = round.evaluation.class_accuracies();
+        let judged = if round.evaluation.samples() == 0 { f64::NAN } else { 1.0 };
         Self {
             round: round.record.round + 1,
-            accuracy: round.evaluation.accuracy(),
-            loss: round.evaluation.mean_loss(),
+            accuracy: judged * round.evaluation.accuracy(),
+            loss: judged * round.evaluation.mean_loss(),
             seconds: round.seconds,
             bytes_up: round.bytes_up,
             bytes_down: round.bytes_down,
@@ -102,7 +115,10 @@ impl Line {
             effective_clients: round.record.effective_clients,
             drift: round.record.drift,
             unchanged: round.record.unchanged.clone(),
-            client_accuracy: details.then(|| Spread::of(own_accuracies(&classes, setup))),
+            roster: Some(round.record.roster),
+            client_accuracy: setup
+                .filter(|_| details)
+                .map(|setup| Spread::of(own_accuracies(&classes, setup))),
             class_accuracy: details.then_some(classes),
             clients: round
                 .record
@@ -114,11 +130,28 @@ impl Line {
     }
 }
 
-fn client_line(record: &ClientRecord, reference: &Reference, setup: &Setup) -> ClientLine {
+/// null as no number, which is printed as null again.
+pub(crate) fn or_none<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
+}
+
+/// What is known of the distance of a client's labels: all in a simulation, else what it told.
+fn distance(record: &ClientRecord, reference: &Reference, setup: Option<&Setup>) -> f64 {
+    match (setup, &record.statistic) {
+        (Some(setup), _) => {
+            setup.clients.get(record.client as usize).map_or(f64::NAN, |data| tvd(&data.counts, reference))
+        }
+        (None, Statistic::Distance(distance)) => *distance,
+        (None, Statistic::Histogram(counts)) => tvd(counts, reference),
+        (None, _) => f64::NAN,
+    }
+}
+
+fn client_line(record: &ClientRecord, reference: &Reference, setup: Option<&Setup>) -> ClientLine {
     ClientLine {
         client: record.client,
         size: record.size,
-        tvd: setup.clients.get(record.client as usize).map_or(f64::NAN, |data| tvd(&data.counts, reference)),
+        tvd: distance(record, reference, setup),
         statistic: record.statistic.clone(),
         quality_share: record.quality_share,
         size_share: record.size_share,

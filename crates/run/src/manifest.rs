@@ -20,9 +20,9 @@ pub struct Manifest {
     pub fingerprint: Fingerprint,
     /// The strategy's label.
     pub strategy: String,
-    /// Checksum of the data set.
+    /// Checksum of the data set; empty where the server of a federation has none.
     pub data_checksum: String,
-    /// Hash of the split.
+    /// Hash of the split; empty in a federation, whose sites do not tell it.
     pub split_hash: String,
 }
 

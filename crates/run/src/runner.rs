@@ -9,7 +9,7 @@ use crate::files::{FileError, write};
 use crate::line::Line;
 use crate::manifest::{FORMAT, Manifest, VERSION};
 use crate::setup::{Data, Setup, SetupError};
-use crate::simulation::{Means, Simulation, SimulationError};
+use crate::simulation::{Means, Rounds, Simulation, SimulationError};
 use crate::summary::{Summary, images, last_accuracy, peak_memory};
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
@@ -23,8 +23,9 @@ use thiserror::Error;
 pub struct Runner {
     directory: RunDirectory,
     experiment: Experiment,
-    setup: Arc<Setup>,
-    simulation: Simulation,
+    /// What a simulation works on; the sites of a federation keep it to themselves.
+    setup: Option<Arc<Setup>>,
+    rounds: Box<dyn Rounds>,
     lines: Lines,
     accuracies: Vec<f64>,
     seconds: f64,
@@ -32,9 +33,19 @@ pub struct Runner {
     saved: Instant,
     saving: Duration,
     checkpoints: Checkpoints,
-    /// Whether checkpoints are saved now and then, or only when it is stopped.
-    regular: bool,
+    when: When,
     notes: Vec<String>,
+}
+
+/// When the state is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    /// Never: the run starts again when it is interrupted.
+    Never,
+    /// Now and then: what is lost is computed again.
+    Seldom,
+    /// After every round, before the next one's jobs go out.
+    Always,
 }
 
 /// Why a run cannot start, go on or end.
@@ -129,9 +140,24 @@ impl Runner {
         let partition =
             PartitionFile::new(&experiment.data.set, &deck, &setup.partition, setup.names.clone());
         let partition = serde_json::to_string(&partition).expect("a partition is plain data");
-        let directory = RunDirectory::create(path, &config.resolved(), &manifest, &partition)?;
+        let directory = RunDirectory::create(path, &config.resolved(), &manifest, Some(&partition))?;
         let lines = directory.append(0)?;
-        Ok(Self::new(directory, experiment, setup, simulation, lines))
+        Ok(Self::new(directory, experiment, Some(setup), Box::new(simulation), lines))
+    }
+
+    /// A run whose rounds come from elsewhere, after so many that its directory holds. It is saved after every round.
+    pub fn over(
+        directory: RunDirectory,
+        experiment: Experiment,
+        rounds: Box<dyn Rounds>,
+    ) -> Result<Self, RunError> {
+        let round = rounds.state().round;
+        let done = directory.lines()?;
+        let lines = directory.append(round)?;
+        let mut runner = Self::new(directory, experiment, None, rounds, lines);
+        runner.when = When::Always;
+        done[..round as usize].iter().for_each(|line| runner.count(line));
+        Ok(runner)
     }
 
     /// Goes on with the run in this directory; `Err` holds the summary of one that is done.
@@ -139,6 +165,9 @@ impl Runner {
         let directory = RunDirectory::open(path)?;
         if let Some(summary) = directory.summary()? {
             return Ok(Err(summary));
+        }
+        if directory.is_federation() {
+            return Err(DirectoryError::Federation(path.display().to_string()).into());
         }
         let (experiment, setup) = reopen(&directory, places)?;
         let mut simulation = Simulation::new(&experiment, &setup, means)?;
@@ -167,7 +196,7 @@ impl Runner {
             simulation.fleet().remember(checkpoint.memories);
         }
         let lines = directory.append(round)?;
-        let mut runner = Self::new(directory, experiment, setup, simulation, lines);
+        let mut runner = Self::new(directory, experiment, Some(setup), Box::new(simulation), lines);
         runner.notes.extend(notes);
         runner.checkpoints = checkpoints;
         done[..round as usize].iter().for_each(|line| runner.count(line));
@@ -177,30 +206,30 @@ impl Runner {
     fn new(
         directory: RunDirectory,
         experiment: Experiment,
-        setup: Arc<Setup>,
-        simulation: Simulation,
+        setup: Option<Arc<Setup>>,
+        rounds: Box<dyn Rounds>,
         lines: Lines,
     ) -> Self {
         Self {
-            notes: setup.notes.clone(),
+            notes: setup.as_ref().map_or_else(Vec::new, |setup| setup.notes.clone()),
             checkpoints: Checkpoints::new(directory.file("checkpoint")),
             directory,
             experiment,
             setup,
-            simulation,
+            rounds,
             lines,
             accuracies: Vec::new(),
             seconds: 0.0,
             images: 0,
             saved: Instant::now(),
             saving: Duration::ZERO,
-            regular: true,
+            when: When::Seldom,
         }
     }
 
     /// The same run without checkpoints: it starts again when it is interrupted.
     pub fn without_checkpoints(mut self) -> Self {
-        self.regular = false;
+        self.when = When::Never;
         self
     }
 
@@ -219,11 +248,6 @@ impl Runner {
         &self.experiment
     }
 
-    /// What it runs on.
-    pub fn setup(&self) -> &Setup {
-        &self.setup
-    }
-
     /// Rounds that are done.
     pub fn rounds_done(&self) -> u32 {
         self.accuracies.len() as u32
@@ -236,21 +260,26 @@ impl Runner {
                 self.save()?;
                 return Ok(End::Stopped(self.rounds_done()));
             }
-            let round = match self.simulation.round() {
+            let round = match self.rounds.round() {
                 Ok(round) => round,
+                Err(SimulationError::Stopped) => return Ok(End::Stopped(self.rounds_done())),
                 Err(error) => {
                     self.keep();
                     return Err(error.into());
                 }
             };
-            let state = self.simulation.state();
-            let line =
-                Line::new(&round, &state.params, &state.reference, &self.setup, self.experiment.details);
+            let state = self.rounds.state();
+            let setup = self.setup.as_deref();
+            let line = Line::new(&round, &state.params, &state.reference, setup, self.experiment.details);
             self.lines.write(&line)?;
             self.count(&line);
             show(&line);
-            let due = INTERVAL.max(COST_FACTOR * self.saving);
-            if self.regular && self.saved.elapsed() >= due {
+            let due = match self.when {
+                When::Never => false,
+                When::Seldom => self.saved.elapsed() >= INTERVAL.max(COST_FACTOR * self.saving),
+                When::Always => true,
+            };
+            if due {
                 self.save()?;
             }
         }
@@ -267,7 +296,7 @@ impl Runner {
     fn save(&mut self) -> Result<(), RunError> {
         let started = Instant::now();
         self.lines.sync()?;
-        self.checkpoints.save(self.simulation.state(), self.simulation.memories())?;
+        self.checkpoints.save(self.rounds.state(), self.rounds.memories())?;
         self.saved = Instant::now();
         self.saving = self.saved - started;
         Ok(())
@@ -275,7 +304,7 @@ impl Runner {
 
     /// Saves the rounds before one that failed, where it can.
     fn keep(&mut self) {
-        if self.simulation.state().round == self.rounds_done() {
+        if self.rounds.state().round == self.rounds_done() {
             // Where it cannot, the last checkpoint still stands, and the first failure says more.
             let _ = self.save();
         }
@@ -284,7 +313,7 @@ impl Runner {
     fn finish(self) -> Result<Summary, RunError> {
         self.lines.sync()?;
         let model = self.directory.file("model.safetensors");
-        write(&model, &self.simulation.state().params.to_safetensors())?;
+        write(&model, &self.rounds.state().params.to_safetensors())?;
         let summary = Summary {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,
@@ -294,7 +323,7 @@ impl Runner {
             seconds: self.seconds,
             images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),
             peak_memory_bytes: peak_memory(),
-            split_hash: self.setup.split_hash.clone(),
+            split_hash: self.setup.as_ref().map_or_else(String::new, |setup| setup.split_hash.clone()),
             directory: self.directory.path().display().to_string(),
             model: model.display().to_string(),
         };
@@ -317,7 +346,10 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
     let data = Data::load(&experiment.data, places)?;
     same(&format!("data set {}", experiment.data.set), &manifest.data_checksum, &data.checksum)?;
     let setup = Arc::new(Setup::new(&experiment, &data)?);
-    same("split", &manifest.split_hash, &setup.split_hash)?;
+    // The sites of a federation do not tell their split; that it is this one shows when the bits are the same.
+    if !manifest.split_hash.is_empty() {
+        same("split", &manifest.split_hash, &setup.split_hash)?;
+    }
     Ok((experiment, setup))
 }
 

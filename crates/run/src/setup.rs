@@ -3,7 +3,7 @@
 use crate::digest;
 use crate::experiment::Experiment;
 use fedtvd_core::layout::Layout;
-use fedtvd_core::network::{Network, NetworkError};
+use fedtvd_core::network::{Network, NetworkError, Shape};
 use fedtvd_core::profile::{Client, ClientId};
 use fedtvd_core::samples::Samples;
 use fedtvd_data::holdout::Rows;
@@ -123,7 +123,11 @@ impl Setup {
 
 /// The model that an experiment names or spells out, for samples of this shape.
 pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, SetupError> {
-    let (shape, classes) = (samples.shape(), samples.classes());
+    network_for(experiment, samples.shape(), samples.classes())
+}
+
+/// The same where there are no samples, as on a server without data.
+pub fn network_for(experiment: &Experiment, shape: Shape, classes: usize) -> Result<Network, SetupError> {
     Ok(match experiment.layers.as_slice() {
         [] => models::named(&experiment.model, shape, classes)?,
         lines => models::from_lines(lines, shape, classes)?,

@@ -86,6 +86,12 @@ pub enum SimulationError {
     /// The global model could not be evaluated.
     #[error("evaluating the global model: {0}")]
     Evaluate(#[from] TrainFailure),
+    /// The clients of a federation could not be reached or served.
+    #[error("{0}")]
+    Clients(String),
+    /// The run was asked to stop in the middle of a round.
+    #[error("stopped")]
+    Stopped,
 }
 
 /// What a round came to.
@@ -101,6 +107,16 @@ pub struct Round {
     pub bytes_up: u64,
     /// What they would have been sent.
     pub bytes_down: u64,
+}
+
+/// Where rounds come from: clients on this machine or on others.
+pub trait Rounds: Send {
+    /// One round: plan, work, close, evaluate.
+    fn round(&mut self) -> Result<Round, SimulationError>;
+    /// All that changes during the run.
+    fn state(&self) -> &State;
+    /// What each client remembers; nothing where clients keep it themselves.
+    fn memories(&self) -> &Memories;
 }
 
 impl SimulationError {
@@ -144,8 +160,24 @@ impl Simulation {
         Ok(Self { run, state, fleet, test_rows, fingerprint })
     }
 
-    /// One round: plan, work, close, evaluate.
-    pub fn round(&mut self) -> Result<Round, SimulationError> {
+    /// Goes on from a saved state; clients' memories are the fleet's.
+    pub fn restore(&mut self, state: State) {
+        self.state = state;
+    }
+
+    /// What the bits of the result depend on beside the seed.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// The clients.
+    pub fn fleet(&mut self) -> &mut Threads {
+        &mut self.fleet
+    }
+}
+
+impl Rounds for Simulation {
+    fn round(&mut self) -> Result<Round, SimulationError> {
         let started = Instant::now();
         let jobs = plan(&self.run, &self.state);
         let updates = self.fleet.work(&jobs);
@@ -161,29 +193,12 @@ impl Simulation {
         Ok(Round { record, evaluation, seconds: started.elapsed().as_secs_f64(), bytes_up, bytes_down })
     }
 
-    /// All that changes during the run.
-    pub fn state(&self) -> &State {
+    fn state(&self) -> &State {
         &self.state
     }
 
-    /// Goes on from a saved state; clients' memories are the fleet's.
-    pub fn restore(&mut self, state: State) {
-        self.state = state;
-    }
-
-    /// What the bits of the result depend on beside the seed.
-    pub fn fingerprint(&self) -> &Fingerprint {
-        &self.fingerprint
-    }
-
-    /// What each client remembers.
-    pub fn memories(&self) -> &Memories {
+    fn memories(&self) -> &Memories {
         self.fleet.memories()
-    }
-
-    /// The clients.
-    pub fn fleet(&mut self) -> &mut Threads {
-        &mut self.fleet
     }
 }
 

@@ -1,6 +1,6 @@
 //! `summary.json`: what a finished run came to.
 
-use crate::line::Line;
+use crate::line::{Line, or_none};
 use serde::{Deserialize, Serialize};
 
 /// Rounds at the end that a result is the mean of, as in the paper.
@@ -15,9 +15,11 @@ pub struct Summary {
     pub seed: u64,
     /// Rounds done.
     pub rounds: u32,
-    /// Accuracy after the last round.
+    /// Accuracy after the last round; null where nobody could judge the model.
+    #[serde(deserialize_with = "or_none")]
     pub accuracy: f64,
     /// Mean accuracy of the last 10 rounds.
+    #[serde(deserialize_with = "or_none")]
     pub last10_accuracy: f64,
     /// How long all rounds took together.
     pub seconds: f64,

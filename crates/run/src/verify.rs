@@ -7,7 +7,7 @@ use crate::directory::{DirectoryError, RunDirectory};
 use crate::line::Line;
 use crate::runner::{RunError, reopen};
 use crate::setup::Setup;
-use crate::simulation::{Means, Simulation};
+use crate::simulation::{Means, Rounds as _, Simulation};
 use fedtvd_core::layout::Layout;
 use fedtvd_core::params::Params;
 use fedtvd_data::set::Places;
@@ -121,7 +121,7 @@ pub fn verify(
         while simulation.state().round < target {
             let round = simulation.round().map_err(RunError::from)?;
             let state = simulation.state();
-            let now = Line::new(&round, &state.params, &state.reference, &setup, false);
+            let now = Line::new(&round, &state.params, &state.reference, Some(&setup), false);
             show(now.round);
             let then = &lines[now.round as usize - 1];
             let difference = (now.accuracy - then.accuracy).abs();

@@ -15,7 +15,7 @@ use fedtvd_data::set::Loaded;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::{Means, Simulation};
+use fedtvd_run::simulation::{Means, Rounds as _, Simulation};
 use std::sync::Arc;
 
 /// 600 noisy 6x6 images of 4 classes: each class has its own bright row.

@@ -46,6 +46,7 @@ fn line(round: u32, accuracy: f64, details: bool) -> Line {
         tensor_hashes: Vec::new(),
         effective_clients: Some(1.6),
         drift: None,
+        roster: Some(2),
         unchanged: None,
         class_accuracy: details.then(|| vec![Some(accuracy), None]),
         client_accuracy: details.then_some(Spread { mean: accuracy, deviation: 0.1, worst_decile: 0.2 }),

@@ -1,0 +1,313 @@
+//! What clients bring to the hall: what they have, their updates, their counts. Everything is checked here.
+
+use crate::event::Event;
+use crate::hall::{Hall, Inner, Phase, Seen};
+use crate::ledger::Answer;
+use crate::refusal::Refusal;
+use crate::stored::{self, Stored, unreadable};
+use crate::wire;
+use fedtvd_core::enrolment;
+use fedtvd_core::failure::ClientFailure;
+use fedtvd_core::job::Job;
+use fedtvd_core::profile::{ClientId, Profile};
+use fedtvd_core::round::verdict;
+use fedtvd_core::run::State;
+use fedtvd_core::statistic::Statistic;
+use fedtvd_core::trainer::Evaluation;
+use fedtvd_core::upload_head;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A client, as its certificate and the allow list have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Member {
+    /// Its number.
+    pub id: ClientId,
+    /// Its name.
+    pub name: String,
+    /// The most training samples that it may claim.
+    pub max_size: u64,
+}
+
+/// What a good ticket leads to.
+pub(crate) enum Admission {
+    /// The update is here already.
+    Already,
+    /// Its bytes are wanted.
+    Wanted(Arrival),
+}
+
+/// An update on its way in. When it is dropped, what came of it goes.
+pub(crate) struct Arrival {
+    hall: Arc<Hall>,
+    job: Job,
+    state: Arc<State>,
+    pub(crate) client: ClientId,
+    pub(crate) round: u32,
+    pub(crate) hash: String,
+    pub(crate) bytes: u64,
+    /// Where its bytes go before it is accepted.
+    pub(crate) path: PathBuf,
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        self.hall.inner().sending.remove(&self.client);
+        // After a commit there is nothing left there.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+impl Hall {
+    /// Notes that a client was heard of, and refuses another run's.
+    pub(crate) fn greet(&self, member: &Member, run: Option<&str>) -> Result<(), Refusal> {
+        let seen = Seen { name: member.name.clone(), last: Instant::now() };
+        self.inner().seen.insert(member.id, seen);
+        if let Some(roster) = &self.terms.roster
+            && !roster.contains(&member.id)
+        {
+            return Err(Refusal::NotInRoster(member.id));
+        }
+        match run {
+            Some(run) if run != self.terms.run_id => {
+                Err(Refusal::WrongRun { ours: self.terms.run_id.clone(), theirs: run.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Enrols a client, or checks that it still says the same.
+    pub(crate) fn enrol(&self, member: &Member, enrolment: &wire::Enrolment) -> Result<(), Refusal> {
+        self.greet(member, Some(&enrolment.run))?;
+        let client = member.id;
+        if enrolment.size > member.max_size {
+            return Err(Refusal::AboveListed { client, size: enrolment.size, most: member.max_size });
+        }
+        let statistic: Statistic = serde_json::from_str(&enrolment.statistic)
+            .map_err(|error| Refusal::Statistic(error.to_string()))?;
+        let mut inner = self.inner();
+        if inner.histograms.is_some() {
+            self.collect(&mut inner, client, enrolment.size, statistic)?;
+        } else {
+            let profile = Profile { client, size: enrolment.size, statistic };
+            inner.door.enrol(&self.terms.run, profile)?;
+        }
+        let new = inner.present.insert(client, enrolment.holdout).is_none();
+        drop(inner);
+        if new {
+            let (name, size) = (member.name.clone(), enrolment.size);
+            (self.log)(&Event::Enrolled { client, name, size });
+        }
+        self.ring();
+        Ok(())
+    }
+
+    /// Keeps a client's label counts for the reference.
+    fn collect(
+        &self,
+        inner: &mut Inner,
+        client: ClientId,
+        size: u64,
+        statistic: Statistic,
+    ) -> Result<(), Refusal> {
+        let Statistic::Histogram(counts) = statistic else {
+            return Err(Refusal::Statistic("label counts are asked for".to_owned()));
+        };
+        if counts.len() != self.terms.classes {
+            let classes = self.terms.classes;
+            return Err(enrolment::Refusal::Classes { client, got: counts.len(), classes }.into());
+        }
+        let sum: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+        if sum != u128::from(size) || sum == 0 {
+            return Err(enrolment::Refusal::CountsSum { client, sum, size }.into());
+        }
+        let known = inner.histograms.get_or_insert_default();
+        if known.get(&client).is_some_and(|known| *known != counts) {
+            return Err(enrolment::Refusal::Changed { client }.into());
+        }
+        known.insert(client, counts);
+        Ok(())
+    }
+
+    /// Looks at an upload's ticket, before a byte of it is read.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        member: &Member,
+        ticket: &wire::Ticket,
+    ) -> Result<Admission, Refusal> {
+        self.greet(member, Some(&ticket.run))?;
+        let (client, round) = (member.id, ticket.round);
+        if ticket.client != client {
+            return Err(Refusal::WrongClient { claimed: ticket.client, client });
+        }
+        if ticket.hash.len() != 64 || !ticket.hash.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(Refusal::BadHash(ticket.hash.chars().take(80).collect()));
+        }
+        let mut inner = self.inner();
+        if !inner.present.contains_key(&client) {
+            return Err(Refusal::NotEnrolled(client));
+        }
+        let next = inner.door.round;
+        let before = inner.before.get(&client).cloned();
+        let Phase::Training(open) = &mut inner.phase else {
+            return Err(if round > next {
+                Refusal::Early { round, open: next }
+            } else {
+                Refusal::Late { round }
+            });
+        };
+        if round < open.round {
+            return Err(Refusal::Late { round });
+        }
+        if round > open.round {
+            return Err(Refusal::Early { round, open: open.round });
+        }
+        let Some(job) = open.jobs.get(&client) else { return Err(Refusal::NotAsked { round, client }) };
+        match open.answers.get(&client) {
+            Some(Answer::Update { hash, .. }) if *hash == ticket.hash => {
+                drop(inner);
+                (self.log)(&Event::Again { client, round: round + 1 });
+                return Ok(Admission::Already);
+            }
+            Some(Answer::Update { .. }) => return Err(Refusal::TwoAnswers { round, client }),
+            Some(Answer::Failure(_)) | None => {}
+        }
+        if let Some((before, _)) = before.filter(|(_, hash)| *hash == ticket.hash) {
+            return Err(Refusal::Replayed { round, before });
+        }
+        let numbers = self.numbers();
+        let (least, most) = (8 + 4 * numbers, upload_head::LARGEST as u64 + 4 * numbers);
+        if ticket.bytes < least {
+            return Err(Refusal::TooShort { bytes: ticket.bytes, least });
+        }
+        if ticket.bytes > most {
+            return Err(Refusal::TooLong { bytes: ticket.bytes, most });
+        }
+        let (job, state) = (job.clone(), Arc::clone(&open.state));
+        if !inner.sending.insert(client) {
+            return Err(Refusal::Busy(client));
+        }
+        drop(inner);
+        let path = self.ledger.beside(round, client);
+        let (hash, bytes) = (ticket.hash.clone(), ticket.bytes);
+        Ok(Admission::Wanted(Arrival {
+            hall: Arc::clone(self),
+            job,
+            state,
+            client,
+            round,
+            hash,
+            bytes,
+            path,
+        }))
+    }
+
+    /// How many numbers an update has.
+    fn numbers(&self) -> u64 {
+        let carried = self.terms.run.strategy.local.needs().carries.iter();
+        let carried: usize = carried.map(|carried| carried.extent.len(&self.terms.layout)).sum();
+        (self.terms.layout.len() + carried) as u64
+    }
+
+    /// Notes that a client has no update, unless it has one.
+    pub(crate) fn fail(&self, member: &Member, failure: &wire::Failure) -> Result<(), Refusal> {
+        self.greet(member, Some(&failure.run))?;
+        let why: String = failure.why.chars().take(1000).collect();
+        self.answer(member.id, failure.round, Answer::Failure(ClientFailure::Training(why.clone())))?;
+        (self.log)(&Event::Failed { client: member.id, round: failure.round + 1, why });
+        Ok(())
+    }
+
+    /// Notes an answer to the open round; an update that was accepted stays.
+    fn answer(&self, client: ClientId, round: u32, answer: Answer) -> Result<(), Refusal> {
+        let mut inner = self.inner();
+        let Phase::Training(open) = &mut inner.phase else { return Err(Refusal::Late { round }) };
+        if open.round != round {
+            return Err(Refusal::Late { round });
+        }
+        if !open.jobs.contains_key(&client) {
+            return Err(Refusal::NotAsked { round, client });
+        }
+        if !matches!(open.answers.get(&client), Some(Answer::Update { .. })) {
+            if let Answer::Update { hash, .. } = &answer {
+                // Under the lock, so that no update is accepted after its round was frozen.
+                self.ledger.commit(round, client, hash).map_err(|error| disk(&error.error))?;
+            }
+            open.answers.insert(client, answer);
+        }
+        drop(inner);
+        self.ring();
+        Ok(())
+    }
+
+    /// Takes what a client's hold-out says of the model.
+    pub(crate) fn count(&self, member: &Member, counts: &wire::Counts) -> Result<(), Refusal> {
+        self.greet(member, Some(&counts.run))?;
+        let mut inner = self.inner();
+        let most = inner.present.get(&member.id).copied().ok_or(Refusal::NotEnrolled(member.id))?;
+        let Phase::Judging(judging) = &mut inner.phase else { return Err(Refusal::NotJudging(counts.round)) };
+        if judging.round != counts.round || !judging.asked.contains(&member.id) {
+            return Err(Refusal::NotJudging(counts.round));
+        }
+        let classes = self.terms.classes;
+        if counts.confusion.len() != classes * classes {
+            let got = counts.confusion.len();
+            return Err(Refusal::BadCounts(format!(
+                "{got} numbers; {classes} classes have {}",
+                classes * classes
+            )));
+        }
+        let sum: u128 = counts.confusion.iter().map(|&count| u128::from(count)).sum();
+        if sum > u128::from(most) {
+            return Err(Refusal::BadCounts(format!("{sum} samples; {most} are kept back")));
+        }
+        if !counts.loss.is_finite() || counts.loss < 0.0 {
+            return Err(Refusal::BadCounts(format!("a loss of {}", counts.loss)));
+        }
+        let evaluation = Evaluation { loss: counts.loss, confusion: counts.confusion.clone() };
+        judging.counts.insert(member.id, evaluation);
+        drop(inner);
+        self.ring();
+        Ok(())
+    }
+}
+
+impl Arrival {
+    /// Checks an update whose bytes are on the disk, and accepts it. Blocking.
+    pub(crate) fn accept(self) -> Result<(), Refusal> {
+        let hall = Arc::clone(&self.hall);
+        let (client, round) = (self.client, self.round);
+        let checked = self.check().map_err(|error| disk(&error))?;
+        if let Err(failure) = checked {
+            hall.answer(client, round, Answer::Failure(failure.clone()))?;
+            return Err(Refusal::Update(failure));
+        }
+        let answer = Answer::Update { hash: self.hash.clone(), bytes: self.bytes };
+        hall.answer(client, round, answer)?;
+        (hall.log)(&Event::Accepted { client, round: round + 1, bytes: self.bytes });
+        Ok(())
+    }
+
+    fn check(&self) -> std::io::Result<Result<(), ClientFailure>> {
+        let (file, head) = match stored::open(&self.path, &self.hall.terms.layout)? {
+            Ok(opened) => opened,
+            Err(error) => return Ok(Err(unreadable(&error))),
+        };
+        if head.client != self.client {
+            let why = format!("it says that it is client {}'s", head.client);
+            return Ok(Err(ClientFailure::Unreadable(why)));
+        }
+        let update = Stored::one(self.client, file, head);
+        let checked = verdict(&self.hall.terms.run, &self.state, &self.job, &update, 0);
+        Ok(checked.map_err(|error| std::io::Error::other(error.why))?.map(|_| ()))
+    }
+}
+
+/// What a failing disk is to a client.
+pub(crate) fn disk(error: &std::io::Error) -> Refusal {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Refusal::DiskFull,
+        _ => Refusal::Disk,
+    }
+}

@@ -1,0 +1,180 @@
+//! Who may take part: `clients.toml`, one entry per certificate, read again when it changes.
+//!
+//! A client is who its certificate's fingerprint says, and nothing that it claims. A revoked entry stays, so that
+//! its number is not given to another.
+
+use fedtvd_core::profile::ClientId;
+use fedtvd_run::files::{self, FileError};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+use thiserror::Error;
+
+/// One certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Listed {
+    /// What people call the client.
+    pub name: String,
+    /// Its number in runs.
+    pub id: ClientId,
+    /// SHA-256 of its certificate.
+    pub fingerprint: String,
+    /// The most training samples that it may claim.
+    pub max_size: u64,
+    /// Until when the certificate is valid.
+    pub expires: String,
+    /// Whether it may no longer take part.
+    #[serde(default)]
+    pub revoked: bool,
+}
+
+/// All of them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AllowList {
+    /// One entry per certificate.
+    #[serde(default, rename = "client")]
+    pub clients: Vec<Listed>,
+}
+
+/// Why the list cannot be used.
+#[derive(Debug, Error)]
+pub enum AllowError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Its text.
+    #[error("{path}: {why}")]
+    Text {
+        /// The file.
+        path: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl AllowList {
+    /// Reads the list.
+    pub fn read(path: &Path) -> Result<Self, AllowError> {
+        let wrong = |why: String| AllowError::Text { path: path.display().to_string(), why };
+        let list: Self =
+            toml::from_str(&files::read_text(path)?).map_err(|error| wrong(error.to_string()))?;
+        for (place, entry) in list.clients.iter().enumerate() {
+            let same = |other: &&Listed| {
+                other.fingerprint == entry.fingerprint
+                    || !entry.revoked && !other.revoked && (other.id == entry.id || other.name == entry.name)
+            };
+            if let Some(other) = list.clients[..place].iter().find(same) {
+                return Err(wrong(format!(
+                    "{} (number {}) and {} (number {}) must differ in certificate, name and number",
+                    other.name, other.id, entry.name, entry.id
+                )));
+            }
+        }
+        Ok(list)
+    }
+
+    /// Writes the list.
+    pub fn write(&self, path: &Path) -> Result<(), FileError> {
+        let text = toml::to_string(self).expect("a list of clients is plain data");
+        let text = format!("# Who may take part; a running server reads changes at once.\n\n{text}");
+        files::write(path, text.as_bytes())
+    }
+
+    /// The entry of a certificate.
+    pub fn find(&self, fingerprint: &str) -> Option<&Listed> {
+        self.clients.iter().find(|entry| entry.fingerprint == fingerprint)
+    }
+
+    /// The valid entry of this name.
+    pub fn named(&self, name: &str) -> Option<&Listed> {
+        self.clients.iter().find(|entry| entry.name == name && !entry.revoked)
+    }
+}
+
+/// What tells one version of a file from the next.
+type Stamp = (Option<SystemTime>, u64, u64);
+
+/// A list that is read again when its file changes.
+#[derive(Debug)]
+pub struct Watched {
+    path: PathBuf,
+    known: Mutex<(Option<Stamp>, Arc<AllowList>)>,
+}
+
+impl Watched {
+    /// Starts with the list as it is.
+    pub fn new(path: PathBuf) -> Result<Self, AllowError> {
+        let stamp = stamp(&path);
+        let list = Arc::new(AllowList::read(&path)?);
+        Ok(Self { path, known: Mutex::new((stamp, list)) })
+    }
+
+    /// The list as it is now; one that does not read leaves the last good one in force, and is told once.
+    pub fn current(&self) -> (Arc<AllowList>, Option<AllowError>) {
+        let now = stamp(&self.path);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut trouble = None;
+        if known.0 != now {
+            known.0 = now;
+            match AllowList::read(&self.path) {
+                Ok(list) => known.1 = Arc::new(list),
+                Err(error) => trouble = Some(error),
+            }
+        }
+        (Arc::clone(&known.1), trouble)
+    }
+}
+
+fn stamp(path: &Path) -> Option<Stamp> {
+    let data = std::fs::metadata(path).ok()?;
+    #[cfg(unix)]
+    let number = std::os::unix::fs::MetadataExt::ino(&data);
+    #[cfg(not(unix))]
+    let number = 0;
+    Some((data.modified().ok(), data.len(), number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(name: &str, id: ClientId) -> Listed {
+        let fingerprint = format!("{name}-{id}");
+        Listed {
+            name: name.into(),
+            id,
+            fingerprint,
+            max_size: 10,
+            expires: "2030-01-01".into(),
+            revoked: false,
+        }
+    }
+
+    #[test]
+    fn a_change_is_seen_at_once_and_a_broken_file_leaves_the_last_list_in_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clients.toml");
+        let mut list = AllowList { clients: vec![entry("a", 0), entry("b", 1)] };
+        list.write(&path).unwrap();
+        let watched = Watched::new(path.clone()).unwrap();
+        list.clients[1].revoked = true;
+        list.write(&path).unwrap();
+        assert!(watched.current().0.find("b-1").unwrap().revoked);
+        std::fs::write(&path, "client = 7").unwrap();
+        let (current, trouble) = watched.current();
+        assert!(current.find("b-1").unwrap().revoked && trouble.is_some());
+        assert!(watched.current().1.is_none());
+    }
+
+    #[test]
+    fn two_clients_of_one_number_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("clients.toml");
+        AllowList { clients: vec![entry("a", 3), entry("b", 3)] }.write(&path).unwrap();
+        let error = AllowList::read(&path).unwrap_err().to_string();
+        assert!(error.contains("a (number 3) and b (number 3)"), "{error}");
+    }
+}

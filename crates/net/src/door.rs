@@ -1,0 +1,176 @@
+//! Where connections come in: TLS handshakes side by side, each with its time limit, and a code for each that fails.
+
+use crate::event::{Event, Log};
+use crate::tls;
+use fedtvd_run::digest::sha256;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{TlsAcceptor, rustls};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::Connected;
+
+/// Most connections at a time; more wait in the system's queue.
+const CONNECTIONS: usize = 8192;
+/// Most handshakes at a time.
+const HANDSHAKES: usize = 64;
+/// How long a handshake may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Who is at the other end, as far as the connection tells.
+#[derive(Clone, Debug)]
+pub struct Guest {
+    /// Its address.
+    pub peer: String,
+    /// SHA-256 of its certificate; none without TLS.
+    pub certificate: Option<Arc<str>>,
+}
+
+/// A connection that came through the door.
+pub struct Visit {
+    guest: Guest,
+    line: Line,
+    _place: OwnedSemaphorePermit,
+}
+
+enum Line {
+    Tls(Box<TlsStream<TcpStream>>),
+    Plain(TcpStream),
+}
+
+/// Takes connections until the receiver is dropped.
+pub fn incoming(
+    listener: TcpListener,
+    config: Option<Arc<rustls::ServerConfig>>,
+    log: Log,
+) -> ReceiverStream<io::Result<Visit>> {
+    let (sender, receiver) = mpsc::channel(HANDSHAKES);
+    tokio::spawn(async move {
+        let connections = Arc::new(Semaphore::new(CONNECTIONS));
+        let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+        let acceptor = config.map(TlsAcceptor::from);
+        loop {
+            let place = Arc::clone(&connections).acquire_owned().await;
+            let Ok(place) = place else { return };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = sender.closed() => return,
+            };
+            let (stream, peer) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, or a guest that left at once: others are still welcome.
+                    log(&Event::Note { note: format!("a connection could not be taken: {error}") });
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let _ = stream.set_nodelay(true);
+            let (acceptor, sender, log) = (acceptor.clone(), sender.clone(), Arc::clone(&log));
+            let Ok(turn) = Arc::clone(&handshakes).acquire_owned().await else { return };
+            tokio::spawn(async move {
+                let peer = peer.to_string();
+                let visit = match acceptor {
+                    None => {
+                        let guest = Guest { peer, certificate: None };
+                        Some(Visit { guest, line: Line::Plain(stream), _place: place })
+                    }
+                    Some(acceptor) => greet(&acceptor, stream, peer, place, &log).await,
+                };
+                drop(turn);
+                if let Some(visit) = visit {
+                    let _ = sender.send(Ok(visit)).await;
+                }
+            });
+        }
+    });
+    ReceiverStream::new(receiver)
+}
+
+async fn greet(
+    acceptor: &TlsAcceptor,
+    stream: TcpStream,
+    peer: String,
+    place: OwnedSemaphorePermit,
+    log: &Log,
+) -> Option<Visit> {
+    let turned_away = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
+    match tokio::time::timeout(PATIENCE, acceptor.accept(stream).into_fallible()).await {
+        Err(_) => {
+            turned_away(peer, "tls-timeout", format!("no handshake within {} s", PATIENCE.as_secs()));
+            None
+        }
+        Ok(Err((error, stream))) => {
+            let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+            let (code, why) = cause.map_or_else(|| ("tls-failed", error.to_string()), tls::refused);
+            turned_away(peer, code, why);
+            let _ = tokio::time::timeout(PATIENCE, hear_out(stream)).await;
+            None
+        }
+        Ok(Ok(stream)) => {
+            let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let certificate = certificate.map(|certificate| Arc::from(sha256(certificate)));
+            let guest = Guest { peer, certificate };
+            Some(Visit { guest, line: Line::Tls(Box::new(stream)), _place: place })
+        }
+    }
+}
+
+/// Lets the other side finish its sentence: a connection closed with unread bytes is reset, and the alert that says
+/// why would be lost.
+async fn hear_out(mut stream: TcpStream) {
+    let _ = stream.shutdown().await;
+    let mut rest = [0; 1024];
+    let mut heard = 0;
+    while let Ok(more @ 1..) = stream.read(&mut rest).await {
+        heard += more;
+        if heard > 64 << 10 {
+            return;
+        }
+    }
+}
+
+impl Connected for Visit {
+    type ConnectInfo = Guest;
+    fn connect_info(&self) -> Guest {
+        self.guest.clone()
+    }
+}
+
+impl AsyncRead for Visit {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().line {
+            Line::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
+            Line::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Visit {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match &mut self.get_mut().line {
+            Line::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
+            Line::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().line {
+            Line::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+            Line::Plain(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.get_mut().line {
+            Line::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+            Line::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

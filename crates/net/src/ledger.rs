@@ -1,0 +1,302 @@
+//! What was accepted: files whose rename is the commit.
+//!
+//! ```text
+//! federation/lock                             one server at a time
+//! federation/run.json                         the run's name
+//! federation/round-000003/open.json           the roster, on disk before the first job goes out
+//! federation/round-000003/client-7-HASH       an accepted update
+//! federation/round-000003/closed.json         the round's answers, frozen before they are summed up
+//! ```
+//!
+//! An update is written beside its place, synced, renamed, and the folder synced; then it is acknowledged. So the
+//! folder's entries are the one source of truth: there is no second record (a database's row beside a file's bytes)
+//! that a crash could leave in disagreement, and updates of 45 MB are written once. The name holds the hash, which is
+//! checked when a server starts again. Updates go when the checkpoint after their round is on the disk; `closed.json`
+//! stays.
+
+use fedtvd_core::failure::ClientFailure;
+use fedtvd_core::profile::{ClientId, Profile};
+use fedtvd_core::statistic::Reference;
+use fedtvd_run::files::{FileError, doing, read_text, sync, write};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// The folder of a federation.
+#[derive(Debug)]
+pub struct Ledger {
+    folder: PathBuf,
+    /// Held while the server lives; the system lets go of it whatever ends the process.
+    _lock: File,
+}
+
+/// Why the ledger cannot be used.
+#[derive(Debug, Error)]
+pub enum LedgerError {
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Another server is at work.
+    #[error("another server is at work in {0}")]
+    Locked(String),
+    /// A file that does not read.
+    #[error("{path} is damaged: {why}")]
+    Damaged {
+        /// Which.
+        path: String,
+        /// In what way.
+        why: String,
+    },
+}
+
+/// What a round begins with.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Opening {
+    /// Enrolled clients, by id.
+    pub roster: Vec<Profile>,
+    /// Q.
+    pub reference: Reference,
+}
+
+/// A round's answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Closing {
+    /// Enrolled clients.
+    pub roster: Vec<ClientId>,
+    /// Who answered what.
+    pub answers: BTreeMap<ClientId, Answer>,
+}
+
+/// One client's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// An update of this hash and length.
+    Update {
+        /// SHA-256.
+        hash: String,
+        /// Bytes.
+        bytes: u64,
+    },
+    /// Why there is none that counts.
+    Failure(ClientFailure),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Name {
+    run: String,
+}
+
+impl Ledger {
+    /// The ledger in this folder, for this process alone.
+    pub fn open(folder: &Path) -> Result<Self, LedgerError> {
+        fs::create_dir_all(folder).map_err(doing("making", folder))?;
+        let path = folder.join("lock");
+        let lock = File::create(&path).map_err(doing("opening", &path))?;
+        match lock.try_lock() {
+            Ok(()) => Ok(Self { folder: folder.to_owned(), _lock: lock }),
+            Err(TryLockError::WouldBlock) => Err(LedgerError::Locked(folder.display().to_string())),
+            Err(TryLockError::Error(error)) => Err(doing("locking", &path)(error).into()),
+        }
+    }
+
+    /// The run's name; a new one gets this.
+    pub fn run(&self, new: &str) -> Result<String, LedgerError> {
+        let path = self.folder.join("run.json");
+        match read_json::<Name>(&path)? {
+            Some(name) => Ok(name.run),
+            None => {
+                write_json(&path, &Name { run: new.to_owned() })?;
+                Ok(new.to_owned())
+            }
+        }
+    }
+
+    fn round(&self, round: u32) -> PathBuf {
+        self.folder.join(format!("round-{round:06}"))
+    }
+
+    /// What a round began with, if it began.
+    pub fn opening(&self, round: u32) -> Result<Option<Opening>, LedgerError> {
+        read_json(&self.round(round).join("open.json"))
+    }
+
+    /// Begins a round.
+    pub fn begin(&self, round: u32, opening: &Opening) -> Result<(), LedgerError> {
+        let folder = self.round(round);
+        fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
+        write_json(&folder.join("open.json"), opening)?;
+        Ok(sync(&self.folder)?)
+    }
+
+    /// A round's frozen answers, if it was closed.
+    pub fn closing(&self, round: u32) -> Result<Option<Closing>, LedgerError> {
+        read_json(&self.round(round).join("closed.json"))
+    }
+
+    /// Freezes a round's answers.
+    pub fn close(&self, round: u32, closing: &Closing) -> Result<(), LedgerError> {
+        Ok(write_json(&self.round(round).join("closed.json"), closing)?)
+    }
+
+    /// Where an update is written before it is accepted.
+    pub fn beside(&self, round: u32, client: ClientId) -> PathBuf {
+        self.round(round).join(format!("client-{client}.partial"))
+    }
+
+    /// Where an accepted update is.
+    pub fn place(&self, round: u32, client: ClientId, hash: &str) -> PathBuf {
+        self.round(round).join(format!("client-{client}-{hash}"))
+    }
+
+    /// Accepts an update whose bytes are on the disk beside their place. When this returns, it is for good.
+    pub fn commit(&self, round: u32, client: ClientId, hash: &str) -> Result<(), FileError> {
+        let place = self.place(round, client, hash);
+        fs::rename(self.beside(round, client), &place).map_err(doing("writing", &place))?;
+        sync(&self.round(round))
+    }
+
+    /// The accepted updates of a round, after a restart: those whose bytes have the hash of their name. What a crash
+    /// left half done, or a disk has changed, goes and is told.
+    pub fn recover(&self, round: u32) -> Result<(BTreeMap<ClientId, Answer>, Vec<String>), LedgerError> {
+        let folder = self.round(round);
+        let (mut answers, mut notes) = (BTreeMap::new(), Vec::new());
+        for entry in fs::read_dir(&folder).map_err(doing("reading", &folder))? {
+            let path = entry.map_err(doing("reading", &folder))?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let Some(rest) = name.strip_prefix("client-") else { continue };
+            let place = rest.split_once('-').and_then(|(client, hash)| Some((client.parse().ok()?, hash)));
+            let (found, bytes) = hash_of(&path).map_err(doing("reading", &path))?;
+            match place {
+                Some((client, hash)) if hash == found => {
+                    answers.insert(client, Answer::Update { hash: found, bytes });
+                }
+                _ => {
+                    fs::remove_file(&path).map_err(doing("removing", &path))?;
+                    if place.is_some() {
+                        notes.push(format!("{} is damaged; its client is asked again", path.display()));
+                    }
+                }
+            }
+        }
+        Ok((answers, notes))
+    }
+
+    /// Lets the updates of all rounds before this one go.
+    pub fn clean(&self, before: u32) -> Result<(), LedgerError> {
+        for entry in fs::read_dir(&self.folder).map_err(doing("reading", &self.folder))? {
+            let path = entry.map_err(doing("reading", &self.folder))?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let round: Option<u32> = name.strip_prefix("round-").and_then(|round| round.parse().ok());
+            if round.is_none_or(|round| round >= before) || !path.join("open.json").exists() {
+                continue;
+            }
+            for update in fs::read_dir(&path).map_err(doing("reading", &path))? {
+                let update = update.map_err(doing("reading", &path))?.path();
+                let name = update.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+                if name.starts_with("client-") {
+                    fs::remove_file(&update).map_err(doing("removing", &update))?;
+                }
+            }
+            // Without it the folder is clean.
+            let open = path.join("open.json");
+            fs::remove_file(&open).map_err(doing("removing", &open))?;
+        }
+        Ok(())
+    }
+}
+
+/// SHA-256 and length of a file.
+fn hash_of(path: &Path) -> std::io::Result<(String, u64)> {
+    let mut file = File::open(path)?;
+    let (mut hash, mut bytes, mut block) = (Sha256::new(), 0, vec![0; 1 << 16]);
+    loop {
+        let read = file.read(&mut block)?;
+        if read == 0 {
+            return Ok((hex(&hash.finalize()), bytes));
+        }
+        hash.update(&block[..read]);
+        bytes += read as u64;
+    }
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> {
+    let text = serde_json::to_string_pretty(value).expect("records are plain data");
+    write(path, text.as_bytes())
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, LedgerError> {
+    if !path.exists() {
+        return Ok(None);
+    }
+    let damaged = |error: serde_json::Error| LedgerError::Damaged {
+        path: path.display().to_string(),
+        why: error.to_string(),
+    };
+    serde_json::from_str(&read_text(path)?).map(Some).map_err(damaged)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn opened() -> (tempfile::TempDir, Ledger) {
+        let folder = tempfile::tempdir().unwrap();
+        let ledger = Ledger::open(folder.path()).unwrap();
+        ledger.begin(3, &Opening { roster: Vec::new(), reference: Reference::uniform(2) }).unwrap();
+        (folder, ledger)
+    }
+
+    fn keep(ledger: &Ledger, client: ClientId, bytes: &[u8]) -> String {
+        let hash = fedtvd_run::digest::sha256(bytes);
+        fs::write(ledger.beside(3, client), bytes).unwrap();
+        ledger.commit(3, client, &hash).unwrap();
+        hash
+    }
+
+    #[test]
+    fn what_was_committed_is_there_after_a_restart_and_nothing_else() {
+        let (_folder, ledger) = opened();
+        let hash = keep(&ledger, 7, b"seven");
+        fs::write(ledger.beside(3, 8), b"half of ei").unwrap();
+        keep(&ledger, 9, b"nine");
+        fs::write(ledger.place(3, 9, &fedtvd_run::digest::sha256(b"nine")), b"mine").unwrap();
+        let (answers, notes) = ledger.recover(3).unwrap();
+        assert_eq!(answers, BTreeMap::from([(7, Answer::Update { hash, bytes: 5 })]));
+        assert_eq!(notes.len(), 1);
+        assert!(!ledger.beside(3, 8).exists());
+    }
+
+    #[test]
+    fn a_second_server_is_kept_out_until_the_first_is_gone() {
+        let (folder, ledger) = opened();
+        assert!(matches!(Ledger::open(folder.path()), Err(LedgerError::Locked(_))));
+        drop(ledger);
+        assert!(Ledger::open(folder.path()).is_ok());
+    }
+
+    #[test]
+    fn updates_go_when_their_round_is_over_and_its_answers_stay() {
+        let (_folder, ledger) = opened();
+        let hash = keep(&ledger, 7, b"seven");
+        let closing = Closing { roster: vec![7], answers: BTreeMap::new() };
+        ledger.close(3, &closing).unwrap();
+        ledger.clean(3).unwrap();
+        assert!(ledger.place(3, 7, &hash).exists());
+        ledger.clean(4).unwrap();
+        assert!(!ledger.place(3, 7, &hash).exists());
+        assert_eq!(ledger.closing(3).unwrap(), Some(closing));
+    }
+}

@@ -1,0 +1,28 @@
+//! The federation: server and clients on different machines, over gRPC and mutual TLS.
+//!
+//! The only crate that knows protobuf, TLS and async. The round, the client's routine, the strategies and the run
+//! directory are those of a simulation, so both come to the same bits.
+
+pub mod admission;
+pub mod agent;
+pub mod allow;
+pub mod backoff;
+pub mod certs;
+pub mod door;
+pub mod event;
+mod federation;
+pub mod hall;
+pub mod job_bytes;
+pub mod ledger;
+mod line;
+pub mod link;
+mod receive;
+pub mod refusal;
+pub mod server;
+mod service;
+pub mod site;
+pub mod start;
+pub mod status;
+mod stored;
+pub mod tls;
+pub mod wire;

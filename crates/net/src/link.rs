@@ -1,0 +1,294 @@
+//! A client's connection: it dials, speaks the protocol, and says in words why something was refused.
+
+use crate::line::{Heard, connect};
+use crate::tls::{self, TlsError};
+use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PART, PROTOCOL, answer, path, piece, work};
+use fedtvd_core::trainer::Evaluation;
+use hyper_util::rt::TokioIo;
+use prost::bytes::Bytes;
+use std::error::Error as StdError;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::client::Grpc;
+use tonic::metadata::MetadataValue;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Status, Streaming};
+use tonic_prost::ProstCodec;
+
+/// How a client proves who it is.
+#[derive(Clone)]
+pub enum Security {
+    /// By its certificate.
+    Tls(Arc<ClientConfig>),
+    /// Not at all: it says who it is. On one machine only.
+    Claimed(String),
+}
+
+impl Security {
+    /// A client's, from its folder.
+    pub fn client(folder: &Path) -> Result<Self, TlsError> {
+        Ok(Self::Tls(Arc::new(tls::client(folder)?)))
+    }
+
+    /// The operator's, from the authority's folder.
+    pub fn operator(folder: &Path) -> Result<Self, TlsError> {
+        Ok(Self::Tls(Arc::new(tls::operator(folder)?)))
+    }
+}
+
+/// Why the server did not do what was asked.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum LinkError {
+    /// It refused.
+    #[error("{why} [{code}]")]
+    Refused {
+        /// For scripts.
+        code: String,
+        /// For people.
+        why: String,
+        /// Whether the same may succeed later.
+        passing: bool,
+    },
+    /// The handshake failed for a reason that time does not heal.
+    #[error("{why} [{code}]")]
+    Tls {
+        /// For scripts.
+        code: &'static str,
+        /// For people.
+        why: String,
+    },
+    /// An address that is none.
+    #[error("{0} is no address; write HOST:PORT")]
+    Address(String),
+    /// The connection failed.
+    #[error("{0}")]
+    Lost(String),
+}
+
+/// What a client is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// Say what your labels are like.
+    Survey(wire::Survey),
+    /// Train: a job's bytes.
+    Train(u32, Vec<u8>),
+    /// Judge: a model's bytes.
+    Judge(u32, Vec<u8>),
+    /// Ask again.
+    Wait,
+    /// There is nothing more.
+    Finished(wire::Finished),
+}
+
+/// How long the server may take to say something.
+const PATIENCE: Duration = Duration::from_secs(90);
+const DIALLING: Duration = Duration::from_secs(10);
+const ALIVE: Duration = Duration::from_secs(20);
+
+/// A connection to the server.
+pub struct Link {
+    grpc: Grpc<Channel>,
+    said: Option<MetadataValue<tonic::metadata::Ascii>>,
+    heard: Heard,
+}
+
+impl Link {
+    /// Dials.
+    pub async fn dial(address: &str, security: &Security) -> Result<Self, LinkError> {
+        let wrong = || LinkError::Address(address.to_owned());
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| wrong())?;
+        let host = endpoint.uri().host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
+        let endpoint = endpoint
+            .connect_timeout(DIALLING)
+            .http2_keep_alive_interval(ALIVE)
+            .keep_alive_timeout(ALIVE)
+            .keep_alive_while_idle(true);
+        let heard = Heard::default();
+        let said = match security {
+            Security::Claimed(said) => Some(said.parse().map_err(|_| wrong())?),
+            Security::Tls(_) => None,
+        };
+        let dialled = address.to_owned();
+        let (security, ear) = (security.clone(), Arc::clone(&heard));
+        let connector = tower::service_fn(move |_| {
+            let (address, host) = (dialled.clone(), host.clone());
+            let (security, heard) = (security.clone(), Arc::clone(&ear));
+            async move { connect(&address, host, security, heard).await.map(TokioIo::new) }
+        });
+        let channel = endpoint.connect_with_connector(connector).await;
+        let channel = channel.map_err(|error| trouble(&error, &heard))?;
+        let grpc = Grpc::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        Ok(Self { grpc, said, heard })
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(said) = &self.said {
+            request.metadata_mut().insert(CLIENT, said.clone());
+        }
+        request
+    }
+
+    fn refused(&self, status: &Status) -> LinkError {
+        match status.metadata().get(CODE).and_then(|code| code.to_str().ok()) {
+            Some(code) => LinkError::Refused {
+                code: code.to_owned(),
+                why: status.message().to_owned(),
+                passing: status.code() == tonic::Code::Unavailable,
+            },
+            None => trouble(status, &self.heard),
+        }
+    }
+
+    async fn unary<T, U>(&mut self, message: T, path: &'static str) -> Result<U, LinkError>
+    where
+        T: prost::Message + Send + 'static,
+        U: prost::Message + Default + Send + Sync + 'static,
+    {
+        let request = self.request(message);
+        self.ready().await?;
+        let path = http::uri::PathAndQuery::from_static(path);
+        let answer = self.grpc.unary(request, path, ProstCodec::<T, U>::default());
+        match tokio::time::timeout(PATIENCE, answer).await {
+            Err(_) => Err(LinkError::Lost("the server does not answer".to_owned())),
+            Ok(answer) => Ok(answer.map_err(|status| self.refused(&status))?.into_inner()),
+        }
+    }
+
+    async fn ready(&mut self) -> Result<(), LinkError> {
+        self.grpc.ready().await.map_err(|error| trouble(&error, &self.heard))
+    }
+
+    /// Says hello.
+    pub async fn hello(&mut self) -> Result<wire::Welcome, LinkError> {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        self.unary(wire::Hello { protocol: PROTOCOL, version }, path::HELLO).await
+    }
+
+    /// Says once what the site has.
+    pub async fn enrol(&mut self, enrolment: wire::Enrolment) -> Result<(), LinkError> {
+        let _: wire::Done = self.unary(enrolment, path::ENROL).await?;
+        Ok(())
+    }
+
+    /// Says that there will be no update.
+    pub async fn fail(&mut self, run: &str, round: u32, why: String) -> Result<(), LinkError> {
+        let _: wire::Done = self.unary(wire::Failure { run: run.to_owned(), round, why }, path::FAIL).await?;
+        Ok(())
+    }
+
+    /// Sends what the hold-out says of a model.
+    pub async fn judge(&mut self, run: &str, round: u32, found: Evaluation) -> Result<(), LinkError> {
+        let counts =
+            wire::Counts { run: run.to_owned(), round, loss: found.loss, confusion: found.confusion };
+        let _: wire::Done = self.unary(counts, path::JUDGE).await?;
+        Ok(())
+    }
+
+    /// How the federation stands, as JSON; for the operator.
+    pub async fn status(&mut self) -> Result<String, LinkError> {
+        let text: wire::Text = self.unary(wire::Ask { run: String::new() }, path::STATUS).await?;
+        Ok(text.text)
+    }
+
+    /// What there is to do; waits a while for something.
+    pub async fn pull(&mut self, run: &str) -> Result<Task, LinkError> {
+        let request = self.request(wire::Ask { run: run.to_owned() });
+        self.ready().await?;
+        let path = http::uri::PathAndQuery::from_static(path::PULL);
+        let codec = ProstCodec::<wire::Ask, wire::Work>::default();
+        let answer = tokio::time::timeout(PATIENCE, self.grpc.server_streaming(request, path, codec)).await;
+        let Ok(answer) = answer else { return Err(LinkError::Lost("the server does not answer".to_owned())) };
+        let mut works = answer.map_err(|status| self.refused(&status))?.into_inner();
+        match self.next(&mut works).await?.and_then(|work| work.kind) {
+            Some(work::Kind::Survey(survey)) => Ok(Task::Survey(survey)),
+            Some(work::Kind::Train(size)) => {
+                Ok(Task::Train(size.round, self.parts(works, size.bytes).await?))
+            }
+            Some(work::Kind::Judge(size)) => {
+                Ok(Task::Judge(size.round, self.parts(works, size.bytes).await?))
+            }
+            Some(work::Kind::Finished(finished)) => Ok(Task::Finished(finished)),
+            Some(work::Kind::Wait(_)) => Ok(Task::Wait),
+            Some(work::Kind::Part(_)) | None => Err(LinkError::Lost("the server broke off".to_owned())),
+        }
+    }
+
+    async fn next<T>(&self, stream: &mut Streaming<T>) -> Result<Option<T>, LinkError> {
+        match tokio::time::timeout(PATIENCE, stream.message()).await {
+            Err(_) => Err(LinkError::Lost("the server fell silent".to_owned())),
+            Ok(message) => message.map_err(|status| self.refused(&status)),
+        }
+    }
+
+    async fn parts(&self, mut works: Streaming<wire::Work>, bytes: u64) -> Result<Vec<u8>, LinkError> {
+        let mut all = Vec::new();
+        while let Some(work) = self.next(&mut works).await? {
+            let Some(work::Kind::Part(part)) = work.kind else { break };
+            all.extend_from_slice(&part);
+            if all.len() as u64 >= bytes {
+                break;
+            }
+        }
+        if all.len() as u64 == bytes {
+            Ok(all)
+        } else {
+            Err(LinkError::Lost(format!("{} of {bytes} bytes came", all.len())))
+        }
+    }
+
+    /// Sends an update; when this returns, it is on the server's disk.
+    pub async fn upload(&mut self, ticket: wire::Ticket, bytes: Bytes) -> Result<wire::Receipt, LinkError> {
+        let piece = |kind| wire::Piece { kind: Some(kind) };
+        let (sender, receiver) = mpsc::channel(2);
+        let _ = sender.send(piece(piece::Kind::Ticket(ticket))).await;
+        let request = self.request(ReceiverStream::new(receiver));
+        self.ready().await?;
+        let path = http::uri::PathAndQuery::from_static(path::UPLOAD);
+        let codec = ProstCodec::<wire::Piece, wire::Answer>::default();
+        let answer = tokio::time::timeout(PATIENCE, self.grpc.streaming(request, path, codec)).await;
+        let Ok(answer) = answer else { return Err(LinkError::Lost("the server does not answer".to_owned())) };
+        let mut answers = answer.map_err(|status| self.refused(&status))?.into_inner();
+        let mut sender = Some(sender);
+        loop {
+            // A server with many uploads at hand lets others wait.
+            let next = answers.message().await.map_err(|status| self.refused(&status))?;
+            match next.and_then(|answer| answer.kind) {
+                Some(answer::Kind::Receipt(receipt)) => return Ok(receipt),
+                Some(answer::Kind::Go(_)) => {
+                    let Some(sender) = sender.take() else { continue };
+                    for start in (0..bytes.len()).step_by(PART) {
+                        let part = bytes.slice(start..bytes.len().min(start + PART));
+                        if sender.send(piece(piece::Kind::Part(part))).await.is_err() {
+                            // The server has heard enough and says why.
+                            break;
+                        }
+                    }
+                }
+                None => return Err(LinkError::Lost("the server gave no receipt".to_owned())),
+            }
+        }
+    }
+}
+
+fn trouble(error: &(dyn StdError + 'static), heard: &Heard) -> LinkError {
+    if let Some(error) = &*heard.lock().unwrap_or_else(PoisonError::into_inner) {
+        let (code, why) = tls::declined(error);
+        return LinkError::Tls { code, why };
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    LinkError::Lost(text)
+}

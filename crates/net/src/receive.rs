@@ -1,0 +1,67 @@
+//! An update's way in: parts from the connection to the disk, one after the other, so that it costs two parts of memory
+//! whatever its size.
+
+use crate::admission::{Arrival, disk};
+use crate::ledger::hex;
+use crate::refusal::Refusal;
+use crate::wire::{self, piece};
+use prost::bytes::Bytes;
+use sha2::{Digest as _, Sha256};
+use std::fs::File;
+use std::io::Write as _;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tonic::Streaming;
+
+/// How long an upload may stand still.
+pub(crate) const STILL: Duration = Duration::from_secs(60);
+
+/// Brings an update's parts to the disk, one after the other, and accepts it.
+pub(crate) async fn receive(arrival: Arrival, pieces: &mut Streaming<wire::Piece>) -> Result<(), Refusal> {
+    let bytes = arrival.bytes;
+    let (sender, receiver) = mpsc::channel(1);
+    let writer = tokio::task::spawn_blocking(move || store(arrival, receiver));
+    let mut got = 0;
+    let trouble = loop {
+        let piece = match tokio::time::timeout(STILL, pieces.message()).await {
+            Err(_) => break Some(Refusal::Stalled(STILL.as_secs())),
+            Ok(Err(_) | Ok(None)) => break (got < bytes).then_some(Refusal::Truncated { got, bytes }),
+            Ok(Ok(Some(piece))) => piece,
+        };
+        let Some(piece::Kind::Part(part)) = piece.kind else { break Some(Refusal::SecondTicket) };
+        got += part.len() as u64;
+        if got > bytes {
+            break Some(Refusal::Overrun(bytes));
+        }
+        if sender.send(Some(part)).await.is_err() {
+            // The writer has given up and says why.
+            break None;
+        }
+    };
+    if trouble.is_none() {
+        let _ = sender.send(None).await;
+    }
+    drop(sender);
+    let stored = writer.await.unwrap_or(Err(Refusal::Disk));
+    trouble.map_or(stored, Err)
+}
+
+/// Writes parts until the end is announced, makes them durable, and accepts the update.
+fn store(arrival: Arrival, mut parts: mpsc::Receiver<Option<Bytes>>) -> Result<(), Refusal> {
+    let write = |error: std::io::Error| disk(&error);
+    let mut file = File::create(&arrival.path).map_err(write)?;
+    let mut hash = Sha256::new();
+    while let Some(part) = parts.blocking_recv() {
+        let Some(part) = part else {
+            let got = hex(&hash.finalize());
+            if got != arrival.hash {
+                return Err(Refusal::WrongHash { got, announced: arrival.hash.clone() });
+            }
+            file.sync_all().map_err(write)?;
+            return arrival.accept();
+        };
+        hash.update(&part);
+        file.write_all(&part).map_err(write)?;
+    }
+    Err(Refusal::Truncated { got: 0, bytes: arrival.bytes })
+}

@@ -1,0 +1,188 @@
+//! A site: its data, its trainer, and what it remembers between rounds. None of it leaves, but updates and the
+//! statistic that was asked for.
+
+use crate::wire;
+use fedtvd_core::client::train;
+use fedtvd_core::failure::ClientFailure;
+use fedtvd_core::job::Job;
+use fedtvd_core::layout::Layout;
+use fedtvd_core::memory::Memory;
+use fedtvd_core::network::{Network, NetworkError};
+use fedtvd_core::notation;
+use fedtvd_core::params::Params;
+use fedtvd_core::profile::{Client, ClientId};
+use fedtvd_core::samples::{Augment, Samples};
+use fedtvd_core::statistic::{Ask, Reference, size};
+use fedtvd_core::trainer::{Evaluation, Trainer as _};
+use fedtvd_nn::{Cpu, CpuError};
+use fedtvd_run::files::{FileError, doing, sync, write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// A site that has heard which model is trained.
+pub struct Site {
+    client: ClientId,
+    cpu: Cpu,
+    layout: Arc<Layout>,
+    rows: Vec<u32>,
+    holdout: Vec<u32>,
+    counts: Vec<u64>,
+    /// Where memories of this run are kept.
+    folder: PathBuf,
+}
+
+/// Why a site cannot take part.
+#[derive(Debug, Error)]
+pub enum SiteError {
+    /// A server of another version.
+    #[error("the server sent {what} that does not read: {why}")]
+    Unreadable {
+        /// What.
+        what: &'static str,
+        /// In what way.
+        why: String,
+    },
+    /// A model for other samples.
+    #[error(
+        "the federation trains on samples of shape {theirs:?} with {their_classes} classes; this site has {ours:?} with {classes}"
+    )]
+    Shape {
+        /// The model's.
+        theirs: [usize; 3],
+        /// The model's.
+        their_classes: usize,
+        /// The site's.
+        ours: [usize; 3],
+        /// The site's.
+        classes: usize,
+    },
+    /// A model that is none.
+    #[error(transparent)]
+    Network(#[from] NetworkError),
+    /// A model that cannot be trained here.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
+
+impl Site {
+    /// Gets ready for the run that the server's welcome describes; memories go below `folder`.
+    pub fn new(welcome: &wire::Welcome, samples: &Arc<Samples>, folder: &Path) -> Result<Self, SiteError> {
+        let network: Network = serde_json::from_str(&welcome.network)
+            .map_err(|error| SiteError::Unreadable { what: "a model", why: error.to_string() })?;
+        let (ours, classes) = (samples.shape(), samples.classes());
+        if network.input != ours || network.classes != classes {
+            let (theirs, their_classes) = (network.input, network.classes);
+            return Err(SiteError::Shape { theirs, their_classes, ours, classes });
+        }
+        let layout = Arc::new(Layout::of(&network)?);
+        let rows: Vec<u32> = (0..samples.train_rows() as u32).collect();
+        let mut counts = vec![0; classes];
+        for row in &rows {
+            counts[samples.labels()[*row as usize] as usize] += 1;
+        }
+        let augment = Augment { crop: welcome.crop as usize, flip: welcome.flip };
+        let samples = match augment {
+            Augment { crop: 0, flip: false } => Arc::clone(samples),
+            augment => Arc::new(Samples::clone(samples).augmented(augment)),
+        };
+        if !welcome.run.chars().all(|c| c.is_ascii_alphanumeric()) || welcome.run.is_empty() {
+            let why = format!("\"{}\"", welcome.run.escape_default());
+            return Err(SiteError::Unreadable { what: "a run's name", why });
+        }
+        let cpu = Cpu::new(&network, Arc::clone(&samples))?;
+        let holdout = samples.test_rows();
+        let folder = folder.join(&welcome.run);
+        Ok(Self { client: welcome.client, cpu, layout, rows, holdout, counts, folder })
+    }
+
+    /// What it says of itself, and no more than was asked.
+    pub fn enrolment(&self, run: &str, survey: &wire::Survey) -> Result<wire::Enrolment, SiteError> {
+        let unreadable =
+            |error: serde_json::Error| SiteError::Unreadable { what: "a question", why: error.to_string() };
+        let ask: Ask = serde_json::from_str(&survey.ask).map_err(unreadable)?;
+        let reference: Reference = serde_json::from_str(&survey.reference).map_err(unreadable)?;
+        if reference.classes() != self.counts.len() {
+            let why = format!("a reference over {} classes", reference.classes());
+            return Err(SiteError::Unreadable { what: "a question", why });
+        }
+        let statistic = ask.answer(&self.counts, &reference);
+        Ok(wire::Enrolment {
+            run: run.to_owned(),
+            size: size(&self.counts),
+            statistic: serde_json::to_string(&statistic).expect("a statistic is plain data"),
+            holdout: self.holdout.len() as u64,
+        })
+    }
+
+    /// The bytes of an update, trained as a job orders. What it is to remember is on the disk before the update is out.
+    pub fn train(&mut self, bytes: &[u8]) -> Result<Result<Vec<u8>, ClientFailure>, FileError> {
+        let bad = |why: String| Ok(Err(ClientFailure::BadJob(why)));
+        let job = match Job::from_bytes(bytes, &self.layout) {
+            Ok(job) => job,
+            Err(error) => return bad(error.to_string()),
+        };
+        if job.client != self.client {
+            return bad(format!("it is client {}'s", job.client));
+        }
+        let strategy = match notation::strategy(&job.offer.strategy, []) {
+            Ok(strategy) => strategy,
+            Err(error) => return bad(error.to_string()),
+        };
+        let memory = match job.accepted {
+            Some(round) => self.recall(round)?,
+            None => None,
+        };
+        let client =
+            Client { id: self.client, rows: &self.rows, holdout: &self.holdout, counts: &self.counts };
+        match train(&strategy, &job, &client, memory.as_ref(), &mut self.cpu) {
+            Err(failure) => Ok(Err(failure)),
+            Ok((upload, memory)) => {
+                if !memory.is_empty() {
+                    self.learn(&job, &memory)?;
+                }
+                Ok(Ok(upload.to_bytes()))
+            }
+        }
+    }
+
+    /// What the hold-out says of a model.
+    pub fn judge(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
+        let params = Params::from_safetensors(bytes, &self.layout).map_err(|error| error.to_string())?;
+        if self.holdout.is_empty() {
+            return Ok(Evaluation::empty(self.counts.len()));
+        }
+        self.cpu.evaluate(&params, &self.holdout, None).map_err(|error| error.to_string())
+    }
+
+    fn memory(&self, round: u32) -> PathBuf {
+        self.folder.join(format!("memory-{round}.safetensors"))
+    }
+
+    /// The memory of a round; none where it is lost or damaged, which the record will say.
+    fn recall(&self, round: u32) -> Result<Option<Memory>, FileError> {
+        let path = self.memory(round);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let bytes = std::fs::read(&path).map_err(doing("reading", &path))?;
+        Ok(Memory::from_bytes(&bytes).ok())
+    }
+
+    /// Keeps the memory that the job went on from, in case its update is not accepted, and the new one.
+    fn learn(&self, job: &Job, memory: &Memory) -> Result<(), FileError> {
+        std::fs::create_dir_all(&self.folder).map_err(doing("making", &self.folder))?;
+        write(&self.memory(job.offer.round), &memory.to_bytes())?;
+        let kept = [Some(job.offer.round), job.accepted].map(|round| round.map(|round| self.memory(round)));
+        for entry in std::fs::read_dir(&self.folder).map_err(doing("reading", &self.folder))? {
+            let path = entry.map_err(doing("reading", &self.folder))?.path();
+            if !kept.contains(&Some(path.clone())) {
+                std::fs::remove_file(&path).map_err(doing("removing", &path))?;
+            }
+        }
+        sync(&self.folder)
+    }
+}

@@ -1,0 +1,279 @@
+//! From a configuration to a federation that is ready to be served, and from its last round to its end.
+
+use crate::event::{Event, Log};
+use crate::federation::{Federation, Judge};
+use crate::hall::{Hall, Terms};
+use crate::ledger::{Ledger, LedgerError};
+use fedtvd_core::layout::Layout;
+use fedtvd_core::network::Shape;
+use fedtvd_core::params::Params;
+use fedtvd_core::profile::ClientId;
+use fedtvd_core::run::State;
+use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::statistic::Reference;
+use fedtvd_core::trainer::Trainer;
+use fedtvd_data::set::{LoadError, Places, named};
+use fedtvd_nn::Cpu;
+use fedtvd_run::checkpoint::Memories;
+use fedtvd_run::checkpoints::Checkpoints;
+use fedtvd_run::config::Config;
+use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::experiment::{Experiment, ReferenceSource};
+use fedtvd_run::manifest::{FORMAT, Fingerprint, Manifest};
+use fedtvd_run::runner::{RunError, Runner};
+use fedtvd_run::setup::{Data, SetupError, network_for};
+use fedtvd_run::simulation::SimulationError;
+use fedtvd_run::summary::Summary;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// What an operator decides beside the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The clients that the first round waits for, and no others.
+    pub roster: Option<BTreeSet<ClientId>>,
+    /// Without a roster: clients that the first round waits for.
+    pub least: usize,
+    /// How long a round waits for answers.
+    pub deadline: Option<Duration>,
+    /// Whether the server's own test set is left aside and clients judge the model by their hold-outs.
+    pub clients_judge: bool,
+    /// Threads that evaluate the model here.
+    pub workers: usize,
+}
+
+/// Why a federation cannot start.
+#[derive(Debug, Error)]
+pub enum FederationError {
+    /// The run directory or its files.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A strategy that needs to know all clients before it starts.
+    #[error("{0} needs to know all clients before the first round; name them with --roster FILE")]
+    NeedsRoster(String),
+    /// Troubles that only a simulation makes.
+    #[error("cohort.absent and cohort.partial make trouble in simulations; real clients have their own")]
+    Trouble,
+    /// A data set that is not here and not known.
+    #[error(
+        "data.set = \"{0}\" is not here, and its shape is not known; name a set of the catalogue, or the folder of one \
+         site that fedtvd split --export wrote"
+    )]
+    Shapeless(String),
+    /// The directory holds a run of another configuration.
+    #[error("{0} holds a run of another configuration; leave the configuration out to go on with it")]
+    OtherConfig(String),
+    /// The directory holds a simulation.
+    #[error("{0} holds a simulation; choose another --out")]
+    Simulation(String),
+    /// The model cannot be trained on this machine.
+    #[error(transparent)]
+    Cpu(#[from] fedtvd_nn::CpuError),
+}
+
+/// A federation that is ready to be served.
+pub struct Ready {
+    /// Where clients are met.
+    pub hall: Arc<Hall>,
+    /// What drives the rounds.
+    pub runner: Runner,
+}
+
+/// How long clients may take to judge a model where rounds have no deadline.
+const JUDGING: Duration = Duration::from_secs(60);
+
+/// Starts a federation in a run directory, or goes on with the one that is there; `Err` holds the summary of one that
+/// is done.
+pub fn prepare(
+    config: Option<&Config>,
+    places: &Places,
+    out: &Path,
+    options: Options,
+    log: Log,
+) -> Result<Result<Ready, Summary>, FederationError> {
+    let taken = out.join("manifest.json").is_file();
+    let own = out.display().to_string();
+    let config = if taken {
+        let directory = RunDirectory::open(out).map_err(RunError::from)?;
+        if !directory.is_federation() {
+            return Err(FederationError::Simulation(own));
+        }
+        let text = directory.config().map_err(RunError::from)?;
+        let there = Config::parse(&text).map_err(RunError::from)?;
+        if config.is_some_and(|config| config.resolved() != there.resolved()) {
+            return Err(FederationError::OtherConfig(own));
+        }
+        there
+    } else {
+        config.cloned().unwrap_or_default()
+    };
+    let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
+    if experiment.trouble.absent > 0.0 || experiment.trouble.partial > 0.0 {
+        return Err(FederationError::Trouble);
+    }
+    let aggregated = experiment.reference == ReferenceSource::Aggregated;
+    let carries = !experiment.run.strategy.local.needs().carries.is_empty();
+    if options.roster.is_none() && (carries || aggregated) {
+        let what = if carries {
+            experiment.run.strategy.label.clone()
+        } else {
+            "labels.reference = aggregated".into()
+        };
+        return Err(FederationError::NeedsRoster(what));
+    }
+    experiment.run.fixed_roster = options.roster.is_some();
+    let site = Site::find(&experiment, places, options.clients_judge)?;
+    let network = network_for(&experiment, site.shape, site.classes).map_err(RunError::from)?;
+    let layout = Arc::new(Layout::of(&network).map_err(SetupError::from).map_err(RunError::from)?);
+    let blank = Samples::new(
+        site.shape,
+        site.classes,
+        Values::Floats(vec![0.0; site.shape.iter().product()]),
+        vec![0],
+        1,
+    )
+    .expect("one blank sample of label 0 is a data set");
+    let fingerprint = Fingerprint::here(&Cpu::new(&network, Arc::new(blank))?);
+    let directory = if taken {
+        RunDirectory::open(out)
+    } else {
+        // Before the manifest: a directory with a manifest and this folder holds a federation.
+        let folder = out.join("federation");
+        std::fs::create_dir_all(&folder)
+            .map_err(fedtvd_run::files::doing("making", &folder))
+            .map_err(RunError::from)?;
+        let manifest = Manifest {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            fingerprint,
+            strategy: experiment.run.strategy.label.clone(),
+            data_checksum: site.checksum.clone(),
+            split_hash: String::new(),
+        };
+        RunDirectory::create(out, &config.resolved(), &manifest, None)
+    };
+    let directory = directory.map_err(RunError::from)?;
+    let ledger = Ledger::open(&directory.file("federation"))?;
+    if let Some(summary) = directory.summary().map_err(RunError::from)? {
+        return Ok(Err(summary));
+    }
+    let reference = match &experiment.reference {
+        ReferenceSource::Given(given) if given.classes() == site.classes => given.clone(),
+        ReferenceSource::Given(given) => {
+            let error = SimulationError::Classes { got: given.classes(), classes: site.classes };
+            return Err(RunError::from(error).into());
+        }
+        ReferenceSource::Uniform | ReferenceSource::Aggregated => Reference::uniform(site.classes),
+    };
+    let params = Params::initial(Arc::clone(&layout), experiment.seed);
+    let mut state = State::new(&experiment.run, params, reference);
+    let restored = restore(&directory, &layout, &log)?;
+    let known = restored.is_some() || ledger.opening(0)?.is_some();
+    if let Some(saved) = restored {
+        state = saved;
+    }
+    let judge = match site.data {
+        Some(data) => {
+            let rows = data.loaded.samples.test_rows();
+            let cpu = |_| Cpu::new(&network, Arc::clone(&data.loaded.samples));
+            let cpus: Vec<Cpu> = (0..options.workers.max(1)).map(cpu).collect::<Result<_, _>>()?;
+            let workers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
+            Judge::Here { workers, rows, classes: site.classes }
+        }
+        None => Judge::Clients(options.deadline.unwrap_or(JUDGING)),
+    };
+    let terms = Terms {
+        run_id: ledger.run(&new_name())?,
+        run: experiment.run.clone(),
+        layout: Arc::clone(&layout),
+        network: serde_json::to_string(&network).expect("a network is plain data"),
+        classes: site.classes,
+        crop: experiment.data.crop,
+        flip: experiment.data.flip,
+        rounds: experiment.rounds,
+        roster: options.roster,
+    };
+    let hall = Arc::new(Hall::new(terms, ledger, log, state.clone(), aggregated && !known));
+    let federation = Federation {
+        hall: Arc::clone(&hall),
+        run: experiment.run.clone(),
+        state,
+        layout,
+        least: options.least.max(1),
+        deadline: options.deadline,
+        judge,
+        memories: Memories::new(),
+    };
+    let runner = Runner::over(directory, experiment, Box::new(federation))?;
+    Ok(Ok(Ready { hall, runner }))
+}
+
+/// The newest checkpoint that reads and that the lines reach.
+fn restore(
+    directory: &RunDirectory,
+    layout: &Arc<Layout>,
+    log: &Log,
+) -> Result<Option<State>, FederationError> {
+    let done = directory.lines().map_err(RunError::from)?.len() as u32;
+    let found = Checkpoints::find(directory.file("checkpoint"), layout, done).map_err(RunError::from)?;
+    for note in found.notes {
+        log(&Event::Note { note });
+    }
+    Ok(found.checkpoint.map(|checkpoint| checkpoint.state))
+}
+
+/// What the server knows of the data.
+struct Site {
+    shape: Shape,
+    classes: usize,
+    checksum: String,
+    /// With test rows, and wanted.
+    data: Option<Data>,
+}
+
+impl Site {
+    fn find(experiment: &Experiment, places: &Places, clients_judge: bool) -> Result<Self, FederationError> {
+        match Data::load(&experiment.data, places) {
+            Ok(data) => {
+                let (shape, classes) = (data.loaded.samples.shape(), data.loaded.samples.classes());
+                let checksum = data.checksum.clone();
+                let judges = !clients_judge && !data.loaded.samples.test_rows().is_empty();
+                Ok(Self { shape, classes, checksum, data: judges.then_some(data) })
+            }
+            Err(SetupError::Load(LoadError::Missing(_) | LoadError::Unknown { .. })) => {
+                let entry = named(&experiment.data.set)
+                    .ok_or_else(|| FederationError::Shapeless(experiment.data.set.clone()))?;
+                let (shape, classes) = (entry.shape, entry.class_names().len());
+                Ok(Self { shape, classes, checksum: String::new(), data: None })
+            }
+            Err(error) => Err(RunError::from(error).into()),
+        }
+    }
+}
+
+/// A name that no other run has.
+fn new_name() -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    let draw = || RandomState::new().hash_one(Instant::now());
+    format!("{:016x}{:016x}", draw(), draw())
+}
+
+/// What is left to do when all rounds are done: updates go, clients are told, within this time.
+pub fn farewell(
+    hall: &Hall,
+    out: &Path,
+    summary: &Summary,
+    patience: Duration,
+) -> Result<(), FederationError> {
+    hall.ledger.clean(u32::MAX)?;
+    let lines = RunDirectory::open(out).and_then(|directory| directory.lines()).map_err(RunError::from)?;
+    let hash = lines.last().map_or_else(String::new, |line| line.model_hash.clone());
+    hall.finish(summary.rounds, hash, patience);
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Mutual TLS 1.3 with rustls and ring: both sides show a certificate of the federation's own authority.
+
+use fedtvd_run::files::{FileError, doing};
+use std::path::Path;
+use std::sync::Arc;
+use thiserror::Error;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::{self, PemObject as _};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::{VerifierBuilderError, WebPkiClientVerifier};
+use tokio_rustls::rustls::{
+    self, AlertDescription, CertificateError, ClientConfig, RootCertStore, ServerConfig, version::TLS13,
+};
+
+/// Why TLS cannot be set up.
+#[derive(Debug, Error)]
+pub enum TlsError {
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A file that holds no certificate or key.
+    #[error("{path}: {why}")]
+    Pem {
+        /// Which.
+        path: String,
+        /// What is wrong.
+        why: pem::Error,
+    },
+    /// Certificate and key that do not fit, or an authority that is none.
+    #[error("the certificates cannot be used: {0}")]
+    Rustls(#[from] rustls::Error),
+    /// The authority's certificate.
+    #[error("the authority's certificate cannot be used: {0}")]
+    Verifier(#[from] VerifierBuilderError),
+}
+
+/// The server's side: it shows `server.pem` and asks for a certificate that `ca.pem` signed.
+pub fn server(folder: &Path) -> Result<ServerConfig, TlsError> {
+    let roots = Arc::new(roots(&folder.join("ca.pem"))?);
+    let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build()?;
+    let mut config = ServerConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_client_cert_verifier(verifier)
+        .with_single_cert(chain(&folder.join("server.pem"))?, key(&folder.join("server.key"))?)?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(config)
+}
+
+/// A client's side: it shows `cert.pem` and trusts what `ca.pem` signed.
+pub fn client(folder: &Path) -> Result<ClientConfig, TlsError> {
+    dialling(&folder.join("ca.pem"), &folder.join("cert.pem"), &folder.join("key.pem"))
+}
+
+/// The operator's side: the server's own certificate.
+pub fn operator(folder: &Path) -> Result<ClientConfig, TlsError> {
+    dialling(&folder.join("ca.pem"), &folder.join("server.pem"), &folder.join("server.key"))
+}
+
+fn dialling(ca: &Path, certificate: &Path, private: &Path) -> Result<ClientConfig, TlsError> {
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ca)?), provider()).build()?;
+    let mut config = ClientConfig::builder_with_provider(provider())
+        .with_protocol_versions(&[&TLS13])?
+        .with_webpki_verifier(verifier)
+        .with_client_auth_cert(chain(certificate)?, key(private)?)?;
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Ok(config)
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(ring::default_provider())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
+    Ok(std::fs::read(path).map_err(doing("reading", path))?)
+}
+
+/// The certificates of a file.
+pub fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let bytes = read(path)?;
+    let wrong = |why| TlsError::Pem { path: path.display().to_string(), why };
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(&bytes).collect::<Result<_, _>>().map_err(wrong)?;
+    if chain.is_empty() { Err(wrong(pem::Error::NoItemsFound)) } else { Ok(chain) }
+}
+
+fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+    let wrong = |why| TlsError::Pem { path: path.display().to_string(), why };
+    PrivateKeyDer::from_pem_slice(&read(path)?).map_err(wrong)
+}
+
+fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain(path)? {
+        roots.add(certificate)?;
+    }
+    Ok(roots)
+}
+
+/// Code and sentence for a client's handshake that failed at the server.
+pub fn refused(error: &rustls::Error) -> (&'static str, String) {
+    use rustls::Error;
+    let (code, why) = match error {
+        Error::NoCertificatesPresented => ("tls-no-certificate", "it shows no certificate".to_owned()),
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
+            ("tls-wrong-authority", "its certificate is not of this federation's authority".to_owned())
+        }
+        Error::InvalidCertificate(
+            expired @ (CertificateError::Expired | CertificateError::ExpiredContext { .. }),
+        ) => ("tls-expired", format!("its certificate has expired: {expired}")),
+        Error::InvalidCertificate(
+            early @ (CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }),
+        ) => ("tls-not-yet-valid", format!("its certificate is not valid yet: {early}")),
+        Error::InvalidCertificate(other) => {
+            ("tls-bad-certificate", format!("its certificate is not good: {other}"))
+        }
+        Error::PeerIncompatible(why) => {
+            ("tls-incompatible", format!("it does not speak this server's TLS: {why:?}"))
+        }
+        Error::AlertReceived(alert) => ("tls-declined", format!("it does not trust this server: {alert:?}")),
+        Error::InvalidMessage(_) => ("tls-plaintext", "it does not speak TLS".to_owned()),
+        other => ("tls-failed", other.to_string()),
+    };
+    (code, why)
+}
+
+/// What a client tells its user of a failed handshake, and whether it is for good.
+pub fn declined(error: &rustls::Error) -> (&'static str, String) {
+    use rustls::Error;
+    match error {
+        Error::AlertReceived(AlertDescription::CertificateRequired) => {
+            ("tls-no-certificate", "the server asks for a certificate, and this client shows none".to_owned())
+        }
+        Error::AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => (
+            "tls-wrong-authority",
+            "the server does not know the authority that signed this client's certificate".to_owned(),
+        ),
+        Error::AlertReceived(AlertDescription::CertificateExpired) => (
+            "tls-expired",
+            "this client's certificate has expired; ask the operator for a new one".to_owned(),
+        ),
+        Error::AlertReceived(AlertDescription::BadCertificate | AlertDescription::CertificateUnknown) => {
+            ("tls-bad-certificate", "the server does not take this client's certificate".to_owned())
+        }
+        Error::AlertReceived(alert) => {
+            ("tls-refused", format!("the server refuses the connection: {alert:?}"))
+        }
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => (
+            "tls-server-authority",
+            "the server's certificate is not of the authority that this client trusts".to_owned(),
+        ),
+        Error::InvalidCertificate(why) => {
+            ("tls-server-certificate", format!("the server's certificate is not good: {why}"))
+        }
+        Error::InvalidMessage(_) => ("tls-plaintext", "the server does not speak TLS".to_owned()),
+        other => ("tls-failed", other.to_string()),
+    }
+}

@@ -1,0 +1,138 @@
+//! Who may speak: every wrong identity and every wrong update is refused before its body is read, with a code in the
+//! server's log and a sentence at the client.
+
+use crate::puppet::{Puppet, code};
+use crate::stage::{Stage, config};
+use fedtvd_net::certs::{Certs, Wish};
+use fedtvd_net::event::Event;
+use fedtvd_net::link::{Link, LinkError, Security};
+use fedtvd_net::start::Options;
+use fedtvd_net::wire;
+use prost::bytes::Bytes;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::version::TLS13;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+fn wish(name: &str, days: i64) -> Wish {
+    Wish { name: name.to_owned(), id: None, max_size: 1000, days }
+}
+
+/// A client that trusts the server and shows nothing.
+fn without_certificate(stage: &Stage) -> Security {
+    let provider = Arc::new(ring::default_provider());
+    let mut roots = RootCertStore::empty();
+    for certificate in fedtvd_net::tls::chain(&stage.path("certs/ca.pem")).unwrap() {
+        roots.add(certificate).unwrap();
+    }
+    let verifier =
+        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().unwrap();
+    let config = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]).unwrap();
+    let mut config = config.with_webpki_verifier(verifier).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    Security::Tls(Arc::new(config))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at_the_client() {
+    let stage = Stage::new(3);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=3"];
+    let running = stage.serve("run", &config(&settings), options);
+    let address = running.address();
+    let mut sentences = BTreeSet::new();
+    let mut told = |what: &str, answer: Result<(), LinkError>, expected: &str| {
+        let error = answer.unwrap_err();
+        assert_eq!(code::<()>(Err(error.clone())), expected, "{what}: {error}");
+        stage.until(|event| match event {
+            Event::Handshake { code, .. } | Event::Refused { code, .. } if *code == expected => Some(()),
+            _ => None,
+        });
+        assert!(sentences.insert(error.to_string()), "{what} has a sentence of its own: {error}");
+    };
+    let dial = async |security: &Security| Puppet::dial(&address, security, 0).await.map(|_| ());
+
+    // Another authority's client that trusts this server.
+    let foreign = Certs::init(&stage.path("foreign"), &[], 10).unwrap();
+    let (folder, _) = foreign.issue(&wish("client-0", 5)).unwrap();
+    std::fs::copy(stage.path("certs/ca.pem"), folder.join("ca.pem")).unwrap();
+    told("wrong authority", dial(&Security::client(&folder).unwrap()).await, "tls-wrong-authority");
+    told("no certificate", dial(&without_certificate(&stage)).await, "tls-no-certificate");
+    let (folder, _) = stage.certs.issue(&wish("old", -1)).unwrap();
+    told("expired", dial(&Security::client(&folder).unwrap()).await, "tls-expired");
+
+    // A certificate of this authority that the list does not have, one that is not in the roster, the operator's.
+    let list = std::fs::read(stage.certs.list_path()).unwrap();
+    let (folder, _) = stage.certs.issue(&wish("unlisted", 5)).unwrap();
+    std::fs::write(stage.certs.list_path(), list).unwrap();
+    told("unlisted", dial(&Security::client(&folder).unwrap()).await, "unknown-certificate");
+    told("not in the roster", dial(&stage.security(2)).await, "not-in-roster");
+    let operator = Security::operator(&stage.path("certs")).unwrap();
+    told("the operator", dial(&operator).await, "not-client");
+
+    let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
+    told("status", zero.link.status().await.map(drop), "not-operator");
+    let status = Link::dial(&address, &operator).await.unwrap().status().await.unwrap();
+    assert!(status.contains("\"gathering\""), "{status}");
+
+    // Enrolments.
+    let uniform = fedtvd_core::statistic::Reference::uniform(10);
+    let ask = fedtvd_core::statistic::Ask::Distance;
+    let large = zero.enrolment(&[101; 10], &uniform, ask);
+    told("too large", zero.link.enrol(large).await, "size-above-listed");
+    let mut lie = zero.enrolment(&[10, 10, 10, 10, 10, 10, 10, 10, 10, 11], &uniform, ask);
+    lie.statistic = "{\"distance\": 0.0}".to_owned();
+    told("an impossible distance", zero.link.enrol(lie).await, "profile-distance");
+    let bytes = vec![0; 40_000];
+    told("not enrolled", zero.send(0, bytes).await.map(drop), "not-enrolled");
+    zero.enrol().await.unwrap();
+    let changed = zero.enrolment(&[9; 10], &uniform, ask);
+    told("changed", zero.link.enrol(changed).await, "profile-changed");
+    one.enrol().await.unwrap();
+
+    // Updates.
+    let job = zero.job().await;
+    let first = zero.one_hot(&job).to_bytes();
+    // A body that is not what the ticket says: were it read, the refusal would be "wrong-hash".
+    let body = Bytes::from(vec![0; first.len()]);
+    let ticket = zero.ticket(0, &first);
+    let foreign = wire::Ticket { client: 1, ..ticket.clone() };
+    told("another client's id", zero.link.upload(foreign, body.clone()).await.map(drop), "wrong-client");
+    let early = wire::Ticket { round: 7, ..ticket.clone() };
+    told("a later round", zero.link.upload(early, body.clone()).await.map(drop), "early");
+    let elsewhere = wire::Ticket { run: "elsewhere".to_owned(), ..ticket.clone() };
+    told("another run", zero.link.upload(elsewhere, body.clone()).await.map(drop), "wrong-run");
+    assert!(!zero.send(0, first.clone()).await.unwrap());
+    assert!(
+        zero.link.upload(ticket.clone(), body.clone()).await.unwrap().already,
+        "the same again counts once"
+    );
+    let mut other = zero.ticket(0, &first);
+    other.hash = "0".repeat(64);
+    told("another answer", zero.link.upload(other, body.clone()).await.map(drop), "two-answers");
+    let job = one.job().await;
+    let second = one.one_hot(&job).to_bytes();
+    assert!(!one.send(0, second).await.unwrap());
+    assert_eq!(zero.job().await.offer.round, 1);
+    told("the last round's", zero.link.upload(ticket.clone(), body.clone()).await.map(drop), "late");
+    let replayed = wire::Ticket { round: 1, ..ticket };
+    told("replayed", zero.link.upload(replayed, body).await.map(drop), "replayed");
+
+    // Revoked while it is connected, and without a restart.
+    stage.certs.revoke("client-0").unwrap();
+    told("revoked", zero.link.pull(&zero.welcome.run.clone()).await.map(drop), "revoked");
+    running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_without_tls_is_turned_away() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&["model.name=logistic"]), options);
+    let answer = Puppet::dial(&running.address(), &Security::Claimed("0".to_owned()), 0).await;
+    assert!(answer.is_err());
+    stage.until(|event| matches!(event, Event::Handshake { code: "tls-plaintext", .. }).then_some(()));
+    running.stop();
+}

@@ -1,0 +1,225 @@
+//! Clients that come late, vanish, come twice, or need a common reference.
+
+use crate::puppet::{Puppet, code, counts};
+use crate::stage::{Stage, config};
+use fedtvd_core::statistic::{Ask, Reference};
+use fedtvd_core::trainer::Evaluation;
+use fedtvd_data::set::Places;
+use fedtvd_net::event::{Event, Log};
+use fedtvd_net::link::{LinkError, Task};
+use fedtvd_net::start::{Options, prepare};
+use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::runner::Runner;
+use fedtvd_run::simulation::Means;
+use std::sync::Arc;
+use std::time::Duration;
+
+const SETTINGS: [&str; 3] = ["model.name=logistic", "cohort.fraction=1", "rounds=2"];
+
+async fn answer(puppet: &mut Puppet) {
+    let job = puppet.job().await;
+    let bytes = puppet.one_hot(&job).to_bytes();
+    puppet.send(job.offer.round, bytes).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_roster_clients_may_join_later_and_each_round_tells_how_many_there_were() {
+    let stage = Stage::new(2);
+    let running =
+        stage.serve("run", &config(&SETTINGS), Options { least: 1, workers: 1, ..Options::default() });
+    let mut zero = running.puppet(&stage, 0).await;
+    let job = zero.job().await;
+    let mut one = running.puppet(&stage, 1).await;
+    one.enrol().await.unwrap();
+    let bytes = one.one_hot(&job).to_bytes();
+    assert_eq!(code(one.send(0, bytes).await), "not-asked");
+    answer(&mut zero).await;
+    answer(&mut zero).await;
+    answer(&mut one).await;
+    drop((zero, one));
+    tokio::task::block_in_place(|| running.finish());
+    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
+    assert_eq!(lines.iter().map(|line| line.roster).collect::<Vec<_>>(), [Some(1), Some(2)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deadline_closes_a_round_without_those_that_vanished_and_too_few_change_nothing() {
+    let stage = Stage::new(2);
+    let settings = [&SETTINGS[..], &["cohort.quorum=2"]].concat();
+    let deadline = Some(Duration::from_millis(300));
+    let options = Options { roster: Some([0, 1].into()), workers: 1, deadline, ..Options::default() };
+    let running = stage.serve("run", &config(&settings), options);
+    let mut zero = running.puppet(&stage, 0).await;
+    let mut one = running.puppet(&stage, 1).await;
+    zero.enrol().await.unwrap();
+    one.enrol().await.unwrap();
+    answer(&mut zero).await;
+    drop((zero, one));
+    tokio::task::block_in_place(|| running.finish());
+    let late = stage.until(|event| match event {
+        Event::Closed { round: 1, late, .. } => Some(late.clone()),
+        _ => None,
+    });
+    assert_eq!(late, [1]);
+    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
+    assert_eq!(lines[0].unchanged.as_deref(), Some("1 of 2 needed updates were accepted"));
+    assert_eq!(lines[0].clients[1].failure.as_deref(), Some("no answer"));
+    assert_eq!(lines[0].model_hash, lines[1].model_hash);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_equal_uploads_at_once_count_once() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let mut one = running.puppet(&stage, 1).await;
+    one.enrol().await.unwrap();
+    let mut zero = running.puppet(&stage, 0).await;
+    let job = zero.job().await;
+    let bytes = zero.one_hot(&job).to_bytes();
+    let mut racers = Vec::new();
+    for _ in 0..64 {
+        let mut racer = running.puppet(&stage, 0).await;
+        let bytes = bytes.clone();
+        racers.push(tokio::spawn(async move { racer.send(0, bytes).await }));
+    }
+    let (mut first, mut again, mut busy) = (0, 0, 0);
+    for racer in racers {
+        match racer.await.unwrap() {
+            Ok(false) => first += 1,
+            Ok(true) => again += 1,
+            refused => {
+                assert_eq!(code(refused), "busy");
+                busy += 1;
+            }
+        }
+    }
+    assert_eq!((first, again + busy), (1, 63));
+    running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_travel() {
+    let stage = Stage::new(2);
+    let settings = [&SETTINGS[..], &["labels.reference=aggregated"]].concat();
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&settings), options);
+    let mut puppets = [running.puppet(&stage, 0).await, running.puppet(&stage, 1).await];
+    for puppet in &mut puppets {
+        let Task::Survey(survey) = puppet.link.pull(&puppet.welcome.run.clone()).await.unwrap() else {
+            panic!("no survey")
+        };
+        assert_eq!(survey.ask, "\"histogram\"");
+        let enrolment = puppet.enrolment(&counts(puppet.client), &Reference::uniform(10), Ask::Histogram);
+        puppet.link.enrol(enrolment).await.unwrap();
+    }
+    let expected = Reference::aggregated([&counts(0)[..], &counts(1)[..]]).unwrap();
+    for puppet in &mut puppets {
+        let survey = loop {
+            match puppet.link.pull(&puppet.welcome.run.clone()).await.unwrap() {
+                Task::Survey(survey) => break survey,
+                Task::Wait => {}
+                other => panic!("no survey but {other:?}"),
+            }
+        };
+        assert_eq!(survey.ask, "\"distance\"");
+        let reference: Reference = serde_json::from_str(&survey.reference).unwrap();
+        assert_eq!(reference, expected);
+        let enrolment = puppet.enrolment(&counts(puppet.client), &reference, Ask::Distance);
+        puppet.link.enrol(enrolment).await.unwrap();
+    }
+    assert_eq!(puppets[0].job().await.offer.reference, expected);
+    running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_test_set_the_rounds_clients_judge_the_model_and_send_counts() {
+    let stage = Stage::new(2);
+    let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=1"];
+    let roster = Some([0, 1].into());
+    let options = Options { roster, workers: 1, clients_judge: true, ..Options::default() };
+    let running = stage.serve("run", &config(&settings), options);
+    let mut puppets = [running.puppet(&stage, 0).await, running.puppet(&stage, 1).await];
+    for puppet in &mut puppets {
+        let own = puppet.enrolment(&counts(puppet.client), &Reference::uniform(10), Ask::Distance);
+        puppet.link.enrol(fedtvd_net::wire::Enrolment { holdout: 20, ..own }).await.unwrap();
+    }
+    for puppet in &mut puppets {
+        answer(puppet).await;
+    }
+    for puppet in &mut puppets {
+        let run = puppet.welcome.run.clone();
+        let round = loop {
+            match puppet.link.pull(&run).await.unwrap() {
+                Task::Judge(round, model) => {
+                    fedtvd_core::params::Params::from_safetensors(&model, &puppet.layout).unwrap();
+                    break round;
+                }
+                Task::Wait => {}
+                other => panic!("no model to judge but {other:?}"),
+            }
+        };
+        let mut found = Evaluation::empty(10);
+        found.confusion[..2].copy_from_slice(&[30, 10]);
+        assert_eq!(code(puppet.link.judge(&run, round, found.clone()).await), "bad-counts");
+        found.confusion[..2].copy_from_slice(&[5, 15]);
+        found.loss = f64::NAN;
+        assert_eq!(code(puppet.link.judge(&run, round, found.clone()).await), "bad-counts");
+        found.loss = 40.0;
+        assert_eq!(code(puppet.link.judge(&run, round + 1, found.clone()).await), "not-judging");
+        puppet.link.judge(&run, round, found).await.unwrap();
+    }
+    drop(puppets);
+    tokio::task::block_in_place(|| running.finish());
+    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
+    assert_eq!((lines[0].accuracy, lines[0].loss), (0.25, 2.0));
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_refuses_an_update_and_takes_it_when_there_is_room_again() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let mut one = running.puppet(&stage, 1).await;
+    one.enrol().await.unwrap();
+    let mut zero = running.puppet(&stage, 0).await;
+    let job = zero.job().await;
+    let bytes = zero.one_hot(&job).to_bytes();
+    // Whatever is written there finds the disk full.
+    let beside = stage.path("run/federation/round-000000/client-0.partial");
+    std::os::unix::fs::symlink("/dev/full", &beside).unwrap();
+    let refused = zero.send(0, bytes.clone()).await;
+    assert!(matches!(&refused, Err(LinkError::Refused { passing: true, .. })), "{refused:?}");
+    assert_eq!(code(refused), "disk-full");
+    assert!(!beside.exists());
+    assert!(!zero.send(0, bytes).await.unwrap());
+    running.stop();
+}
+
+#[test]
+fn a_federation_is_not_resumed_as_a_simulation_and_is_served_by_one_server_at_a_time() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options.clone());
+    let out = stage.path("run");
+    let places = Places::new(None);
+    let log: Log = Arc::new(|_: &Event| {});
+    let Err(error) = prepare(Some(&config(&SETTINGS)), &places, &out, options.clone(), log.clone()) else {
+        panic!("a second server was let in")
+    };
+    assert!(error.to_string().starts_with("another server is at work in "), "{error}");
+    running.stop();
+    let Err(error) = Runner::resume(&out, &places, Means::workers(1)) else { panic!("resumed") };
+    assert!(error.to_string().contains("holds a federation; go on with it by \"fedtvd serve"), "{error}");
+    let other = config(&["model.name=logistic", "rounds=3"]);
+    let Err(error) = prepare(Some(&other), &places, &out, options.clone(), log.clone()) else {
+        panic!("another configuration was taken")
+    };
+    assert!(error.to_string().contains("another configuration"), "{error}");
+    let scaffold = config(&["strategy.name=scaffold"]);
+    let Err(error) = prepare(Some(&scaffold), &places, &stage.path("other"), options, log) else {
+        panic!("SCAFFOLD began without a roster")
+    };
+    assert!(error.to_string().contains("--roster FILE"), "{error}");
+}

@@ -1,0 +1,130 @@
+//! A server in this process on a free port of loopback, with an authority of its own.
+
+use crate::puppet::Puppet;
+use fedtvd_core::profile::ClientId;
+use fedtvd_data::set::Places;
+use fedtvd_net::certs::{Certs, Wish};
+use fedtvd_net::event::{Event, Log};
+use fedtvd_net::hall::Hall;
+use fedtvd_net::link::Security;
+use fedtvd_net::server::{Keys, Server};
+use fedtvd_net::start::{Options, Ready, farewell, prepare};
+use fedtvd_run::config::Config;
+use fedtvd_run::runner::End;
+use std::net::TcpListener;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// Folders and the log; they outlive the server.
+pub(crate) struct Stage {
+    folder: tempfile::TempDir,
+    pub(crate) certs: Certs,
+    log: Arc<(Mutex<Vec<Event>>, Condvar)>,
+}
+
+/// A server at work.
+pub(crate) struct Running {
+    pub(crate) hall: Arc<Hall>,
+    server: Server,
+    driver: JoinHandle<bool>,
+}
+
+/// The configuration of these keys.
+pub(crate) fn config(settings: &[&str]) -> Config {
+    let mut config = Config::default();
+    for setting in settings {
+        config.set(setting).unwrap();
+    }
+    config
+}
+
+impl Stage {
+    /// An authority with so many clients, numbered from 0.
+    pub(crate) fn new(clients: usize) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let certs = Certs::init(&folder.path().join("certs"), &[], 10).unwrap();
+        for client in 0..clients {
+            let wish = Wish { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 };
+            certs.issue(&wish).unwrap();
+        }
+        Self { folder, certs, log: Arc::default() }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// The certificate of a client.
+    pub(crate) fn security(&self, client: ClientId) -> Security {
+        Security::client(&self.path(&format!("certs/clients/client-{client}"))).unwrap()
+    }
+
+    /// Starts a server, or starts it again, on the run directory of this name.
+    pub(crate) fn serve(&self, out: &str, config: &Config, options: Options) -> Running {
+        let log: Log = {
+            let log = Arc::clone(&self.log);
+            Arc::new(move |event: &Event| {
+                log.0.lock().unwrap().push(event.clone());
+                log.1.notify_all();
+            })
+        };
+        let out = self.path(out);
+        let ready = prepare(Some(config), &Places::new(None), &out, options, log).unwrap();
+        let Ok(Ready { hall, runner }) = ready else { panic!("the federation is done") };
+        let keys = Keys::open(&self.path("certs")).unwrap();
+        let server = Server::start(&hall, keys, TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap();
+        let driven = Arc::clone(&hall);
+        let driver =
+            std::thread::spawn(move || match runner.run(&AtomicBool::new(false), &mut |_| {}).unwrap() {
+                End::Done(summary) => {
+                    farewell(&driven, &out, &summary, Duration::ZERO).unwrap();
+                    true
+                }
+                End::Stopped(_) => false,
+            });
+        Running { hall, server, driver }
+    }
+
+    /// Waits for an event that was told, or will be.
+    pub(crate) fn until<T>(&self, wanted: impl Fn(&Event) -> Option<T>) -> T {
+        let mut events = self.log.0.lock().unwrap();
+        loop {
+            if let Some(found) = events.iter().find_map(&wanted) {
+                return found;
+            }
+            events = self.log.1.wait(events).unwrap();
+        }
+    }
+
+    /// The model that a finished run came to.
+    pub(crate) fn model(&self, out: &str) -> Vec<u8> {
+        std::fs::read(self.path(out).join("model.safetensors")).unwrap()
+    }
+}
+
+impl Running {
+    pub(crate) fn address(&self) -> String {
+        self.server.address().to_string()
+    }
+
+    /// A client whose every word the test puts into its mouth.
+    pub(crate) async fn puppet(&self, stage: &Stage, client: ClientId) -> Puppet {
+        Puppet::dial(&self.address(), &stage.security(client), client).await.unwrap()
+    }
+
+    /// Stops in the middle of whatever it does; only what is on the disk stays.
+    pub(crate) fn stop(self) {
+        self.hall.stop();
+        assert!(!self.driver.join().unwrap(), "the run was done before it could be stopped");
+        drop(self.server);
+    }
+
+    /// Waits for the end of all rounds.
+    pub(crate) fn finish(self) {
+        assert!(self.driver.join().unwrap());
+        drop(self.server);
+    }
+}
