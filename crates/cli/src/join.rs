@@ -52,7 +52,7 @@ impl Join {
             test: self.test,
             ..DataOptions::default()
         };
-        let samples = options.load(&Places::new(None)).map_err(Failure::request)?.samples;
+        let data = options.load(&Places::new(None)).map_err(Failure::request)?;
         let state = self.state.clone().unwrap_or_else(|| {
             let data = PathBuf::from(&self.data);
             if data.is_dir() { data.join(".fedtvd") } else { data.with_extension("fedtvd") }
@@ -60,7 +60,8 @@ impl Join {
         let options = agent::Options {
             server: self.server.clone(),
             security: self.security()?,
-            samples,
+            samples: data.samples,
+            class_names: data.class_names,
             folder: state,
         };
         let quiet = self.output.quiet;

@@ -21,6 +21,8 @@ pub struct Options {
     pub security: Security,
     /// Its data.
     pub samples: Arc<Samples>,
+    /// What its classes are called.
+    pub class_names: Vec<String>,
     /// Where it keeps what it must remember.
     pub folder: PathBuf,
 }
@@ -126,9 +128,8 @@ async fn session(
     let mut link = Link::dial(&address(&options.server)?, &options.security).await?;
     let welcome = link.hello().await?;
     let mut site = {
-        let (welcome, samples, folder) =
-            (welcome.clone(), Arc::clone(&options.samples), options.folder.clone());
-        away(move || Site::new(&welcome, &samples, &folder)).await?
+        let (welcome, options) = (welcome.clone(), options.clone());
+        away(move || Site::new(&welcome, &options.samples, &options.class_names, &options.folder)).await?
     };
     let run = welcome.run.clone();
     tell(&Progress::Joined(welcome.clone()));

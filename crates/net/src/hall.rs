@@ -37,6 +37,8 @@ pub struct Terms {
     pub network: String,
     /// How many classes there are.
     pub classes: usize,
+    /// What they are called.
+    pub class_names: Vec<String>,
     /// Training images are shifted by up to this many pixels.
     pub crop: usize,
     /// Every second training image is mirrored.

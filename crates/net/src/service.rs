@@ -179,6 +179,7 @@ impl Desk {
             strategy: terms.run.strategy.label.clone(),
             mode: serde_json::to_string(&terms.run.mode).unwrap_or_default().trim_matches('"').to_owned(),
             rounds: terms.rounds,
+            classes: terms.class_names.clone(),
         }))
     }
 

@@ -57,6 +57,14 @@ pub enum SiteError {
         /// The site's.
         classes: usize,
     },
+    /// Classes of other names: what one site calls 0 would be 1 at another.
+    #[error("the federation's classes are {}; this site's are {}", .theirs.join(", "), .ours.join(", "))]
+    Classes {
+        /// The federation's.
+        theirs: Vec<String>,
+        /// The site's.
+        ours: Vec<String>,
+    },
     /// A model that is none.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -70,13 +78,21 @@ pub enum SiteError {
 
 impl Site {
     /// Gets ready for the run that the server's welcome describes; memories go below `folder`.
-    pub fn new(welcome: &wire::Welcome, samples: &Arc<Samples>, folder: &Path) -> Result<Self, SiteError> {
+    pub fn new(
+        welcome: &wire::Welcome,
+        samples: &Arc<Samples>,
+        names: &[String],
+        folder: &Path,
+    ) -> Result<Self, SiteError> {
         let network: Network = serde_json::from_str(&welcome.network)
             .map_err(|error| SiteError::Unreadable { what: "a model", why: error.to_string() })?;
         let (ours, classes) = (samples.shape(), samples.classes());
         if network.input != ours || network.classes != classes {
             let (theirs, their_classes) = (network.input, network.classes);
             return Err(SiteError::Shape { theirs, their_classes, ours, classes });
+        }
+        if welcome.classes != names {
+            return Err(SiteError::Classes { theirs: welcome.classes.clone(), ours: names.to_vec() });
         }
         let layout = Arc::new(Layout::of(&network)?);
         let rows: Vec<u32> = (0..samples.train_rows() as u32).collect();

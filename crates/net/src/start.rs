@@ -194,6 +194,7 @@ pub fn prepare(
         layout: Arc::clone(&layout),
         network: serde_json::to_string(&network).expect("a network is plain data"),
         classes: site.classes,
+        class_names: site.names,
         crop: experiment.data.crop,
         flip: experiment.data.flip,
         rounds: experiment.rounds,
@@ -232,6 +233,7 @@ fn restore(
 struct Site {
     shape: Shape,
     classes: usize,
+    names: Vec<String>,
     checksum: String,
     /// With test rows, and wanted.
     data: Option<Data>,
@@ -242,15 +244,15 @@ impl Site {
         match Data::load(&experiment.data, places) {
             Ok(data) => {
                 let (shape, classes) = (data.loaded.samples.shape(), data.loaded.samples.classes());
-                let checksum = data.checksum.clone();
+                let (checksum, names) = (data.checksum.clone(), data.loaded.class_names.clone());
                 let judges = !clients_judge && !data.loaded.samples.test_rows().is_empty();
-                Ok(Self { shape, classes, checksum, data: judges.then_some(data) })
+                Ok(Self { shape, classes, names, checksum, data: judges.then_some(data) })
             }
             Err(SetupError::Load(LoadError::Missing(_) | LoadError::Unknown { .. })) => {
                 let entry = named(&experiment.data.set)
                     .ok_or_else(|| FederationError::Shapeless(experiment.data.set.clone()))?;
-                let (shape, classes) = (entry.shape, entry.class_names().len());
-                Ok(Self { shape, classes, checksum: String::new(), data: None })
+                let (shape, names) = (entry.shape, entry.class_names());
+                Ok(Self { shape, classes: names.len(), names, checksum: String::new(), data: None })
             }
             Err(error) => Err(RunError::from(error).into()),
         }

@@ -90,6 +90,9 @@ pub struct Welcome {
     /// How many rounds there will be.
     #[prost(uint32, tag = "10")]
     pub rounds: u32,
+    /// What the classes are called, by number.
+    #[prost(string, repeated, tag = "11")]
+    pub classes: Vec<String>,
 }
 
 /// What a client says of itself, once.

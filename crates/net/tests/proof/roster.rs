@@ -4,7 +4,8 @@ use crate::puppet::{Puppet, code, counts};
 use crate::stage::{Stage, config};
 use fedtvd_core::statistic::{Ask, Reference};
 use fedtvd_core::trainer::Evaluation;
-use fedtvd_data::set::Places;
+use fedtvd_data::set::{DataOptions, Places};
+use fedtvd_net::agent;
 use fedtvd_net::event::{Event, Log};
 use fedtvd_net::link::{LinkError, Task};
 use fedtvd_net::start::{Options, prepare};
@@ -222,4 +223,31 @@ fn a_federation_is_not_resumed_as_a_simulation_and_is_served_by_one_server_at_a_
         panic!("SCAFFOLD began without a roster")
     };
     assert!(error.to_string().contains("--roster FILE"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_may_come_back_hundreds_of_times() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    for _ in 0..300 {
+        assert_eq!(running.puppet(&stage, 0).await.job().await.offer.round, 0);
+    }
+    running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_with_classes_of_other_names_says_so_and_leaves() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let data = DataOptions::default().load(&Places::new(None)).unwrap();
+    let mut class_names = data.class_names;
+    class_names.swap(0, 1);
+    let (server, security) = (running.address(), stage.security(0));
+    let (samples, folder) = (data.samples, stage.path("state"));
+    let options = agent::Options { server, security, samples, class_names, folder };
+    let error = agent::join(options, &|_| {}).await.unwrap_err().to_string();
+    assert!(error.starts_with("the federation's classes are T-shirt, trouser"), "{error}");
+    running.stop();
 }
