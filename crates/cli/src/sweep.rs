@@ -18,7 +18,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Run every combination of the lists in a configuration's [sweep] table.
+/// Run every combination of the lists in a configuration's sweep table.
 #[derive(Args)]
 #[command(after_help = "\
 A configuration with a sweep:

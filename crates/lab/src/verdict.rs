@@ -80,7 +80,11 @@ pub fn verdict(rows: &[Row]) -> String {
         };
         parts.push(format!("no difference between {name} and {names} can be told {at}"));
     }
-    capital(&parts.join("; ")) + "."
+    let told = !better.is_empty() || !worse.is_empty();
+    // Below six seeds nothing is corrected for the number of comparisons; a reader should be warned.
+    let warning =
+        if told && seeds < LEAST_FOR_A_TEST && open.is_empty() { format!(" {at}") } else { String::new() };
+    capital(&parts.join("; ")) + &warning + "."
 }
 
 /// "a (+1.2 points) and b (+0.4)", the rest by number.

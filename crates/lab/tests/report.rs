@@ -130,6 +130,7 @@ fn differences_are_paired_over_the_seeds_that_both_have() {
     let records = vec![
         run("fedavg", 1, &[0.5, 0.6], &[]),
         run("fedavg", 2, &[0.1, 0.2], &[]),
+        run("fedavg", 4, &[0.3, 0.4], &[]),
         run("fedtvd", 1, &[0.6, 0.7], &[]),
         run("fedtvd", 2, &[0.2, 0.3], &[]),
         run("fedtvd", 3, &[0.9, 0.9], &[]),
@@ -185,7 +186,7 @@ fn from_six_seeds_on_there_are_a_bootstrap_and_a_corrected_test() {
             let noise = 0.01 * (seed % 3) as f64;
             vec![
                 run("fedavg", seed, &[0.5], &[]),
-                run("uniform", seed, &[0.5 + noise - 0.01], &[]),
+                run("uniform", seed, &[0.5 + noise - 0.005], &[]),
                 run("fedtvd", seed, &[0.6 + noise], &[]),
             ]
         };
@@ -211,6 +212,10 @@ fn the_verdict_says_when_nothing_can_be_told() {
     assert_eq!(one.verdict, "One seed tells no strategies apart.");
     let alone = report(vec![run("fedavg", 1, &[0.5], &[])]);
     assert_eq!(alone.verdict, "fedavg comes to 50.0 % over 1 seed; there is nothing to compare it with.");
+    let few = (1..=3).flat_map(|seed| {
+        [run("fedavg", seed, &[0.5], &[]), run("fedtvd", seed, &[0.6 + 0.001 * seed as f64], &[])]
+    });
+    assert_eq!(report(few.collect()).verdict, "fedtvd (+10.2 points) is better than fedavg at only 3 seeds.");
     let noisy = [(1, 0.5), (2, 0.6), (3, 0.4)].into_iter();
     let noisy =
         noisy.flat_map(|(seed, a)| [run("fedavg", seed, &[0.5], &[]), run("fedtvd", seed, &[a], &[])]);
