@@ -12,7 +12,7 @@ use fedtvd_run::experiment::Experiment;
 use fedtvd_run::line::Line;
 use fedtvd_run::manifest::Fingerprint;
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::{Means, Simulation};
+use fedtvd_run::simulation::{Means, Rounds as _, Simulation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
