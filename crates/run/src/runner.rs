@@ -29,8 +29,11 @@ pub struct Runner {
     accuracies: Vec<f64>,
     seconds: f64,
     images: u64,
+    started: Instant,
     saved: Instant,
+    /// What the last checkpoint cost, and what all did.
     saving: Duration,
+    spent: Duration,
     checkpoints: Checkpoints,
     /// Whether checkpoints are saved now and then, or only when it is stopped.
     regular: bool,
@@ -96,7 +99,8 @@ pub enum End {
     Stopped(u32),
 }
 
-/// A checkpoint is due after this time, and after so many times its own cost.
+/// A checkpoint is due after this time, and when all of them with one more like the last cost no more than one part in
+/// so many of the time.
 const INTERVAL: Duration = Duration::from_secs(3);
 const COST_FACTOR: u32 = 60;
 
@@ -190,8 +194,10 @@ impl Runner {
             accuracies: Vec::new(),
             seconds: 0.0,
             images: 0,
+            started: Instant::now(),
             saved: Instant::now(),
             saving: Duration::ZERO,
+            spent: Duration::ZERO,
             regular: true,
             notes: Vec::new(),
         }
@@ -248,8 +254,8 @@ impl Runner {
             self.lines.write(&line)?;
             self.count(&line);
             show(&line);
-            let due = INTERVAL.max(COST_FACTOR * self.saving);
-            if self.regular && self.saved.elapsed() >= due {
+            let cheap = self.started.elapsed() >= COST_FACTOR * (self.spent + self.saving);
+            if self.regular && cheap && self.saved.elapsed() >= INTERVAL {
                 self.save()?;
             }
         }
@@ -269,6 +275,7 @@ impl Runner {
         self.checkpoints.save(self.simulation.state(), self.simulation.memories())?;
         self.saved = Instant::now();
         self.saving = self.saved - started;
+        self.spent += self.saving;
         Ok(())
     }
 
