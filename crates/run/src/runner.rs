@@ -30,8 +30,11 @@ pub struct Runner {
     accuracies: Vec<f64>,
     seconds: f64,
     images: u64,
+    started: Instant,
     saved: Instant,
+    /// What the last checkpoint cost, and what all did.
     saving: Duration,
+    spent: Duration,
     checkpoints: Checkpoints,
     when: When,
     notes: Vec<String>,
@@ -107,7 +110,8 @@ pub enum End {
     Stopped(u32),
 }
 
-/// A checkpoint is due after this time, and after so many times its own cost.
+/// A checkpoint is due after this time, and when all of them with one more like the last cost no more than one part in
+/// so many of the time.
 const INTERVAL: Duration = Duration::from_secs(3);
 const COST_FACTOR: u32 = 60;
 
@@ -221,8 +225,10 @@ impl Runner {
             accuracies: Vec::new(),
             seconds: 0.0,
             images: 0,
+            started: Instant::now(),
             saved: Instant::now(),
             saving: Duration::ZERO,
+            spent: Duration::ZERO,
             when: When::Seldom,
         }
     }
@@ -274,9 +280,10 @@ impl Runner {
             self.lines.write(&line)?;
             self.count(&line);
             show(&line);
+            let cheap = || self.started.elapsed() >= COST_FACTOR * (self.spent + self.saving);
             let due = match self.when {
                 When::Never => false,
-                When::Seldom => self.saved.elapsed() >= INTERVAL.max(COST_FACTOR * self.saving),
+                When::Seldom => self.saved.elapsed() >= INTERVAL && cheap(),
                 When::Always => true,
             };
             if due {
@@ -299,6 +306,7 @@ impl Runner {
         self.checkpoints.save(self.rounds.state(), self.rounds.memories())?;
         self.saved = Instant::now();
         self.saving = self.saved - started;
+        self.spent += self.saving;
         Ok(())
     }
 
