@@ -184,10 +184,21 @@ impl Samples {
     }
 
     /// Reads a row for training: changed at random if the data set says so.
+    ///
+    /// # Panics
+    /// When the row does not exist or `out` is not one sample long.
     pub fn read_training(&self, row: u32, stream: &mut Stream, out: &mut [f32]) {
-        self.read(row, out);
-        if let Some(augment) = self.augment {
-            augment.apply(self.shape, stream, out);
+        let Some(augment) = self.augment else {
+            return self.read(row, out);
+        };
+        let start = row as usize * out.len();
+        match &self.values {
+            Values::Floats(floats) => augment.apply(self.shape, stream, out, |place| floats[start + place]),
+            Values::Bytes(bytes, worth) => {
+                let area = out.len() / worth.len();
+                let pixel = |place: usize| worth[place / area][usize::from(bytes[start + place])];
+                augment.apply(self.shape, stream, out, pixel);
+            }
         }
     }
 
@@ -198,24 +209,26 @@ impl Samples {
 }
 
 impl Augment {
-    fn apply(self, [channels, height, width]: Shape, stream: &mut Stream, image: &mut [f32]) {
+    /// Writes an image whose original pixels `pixel` gives by their place, shifted and mirrored by chance.
+    fn apply(
+        self,
+        [_, height, width]: Shape,
+        stream: &mut Stream,
+        image: &mut [f32],
+        pixel: impl Fn(usize) -> f32,
+    ) {
         let span = 2 * self.crop as u64 + 1;
         let (down, right) = (stream.below(span) as usize, stream.below(span) as usize);
         let mirrored = self.flip && stream.below(2) == 1;
-        let original = image.to_vec();
-        for c in 0..channels {
-            for y in 0..height {
-                for x in 0..width {
-                    let from_x = if mirrored { width - 1 - x } else { x };
-                    let (sy, sx) =
-                        ((y + down).checked_sub(self.crop), (from_x + right).checked_sub(self.crop));
-                    image[(c * height + y) * width + x] = match (sy, sx) {
-                        (Some(sy), Some(sx)) if sy < height && sx < width => {
-                            original[(c * height + sy) * width + sx]
-                        }
-                        _ => 0.0,
-                    };
-                }
+        // Where a coordinate comes from, unless it is from beyond the edge.
+        let origin = |to: usize, shift: usize, size: usize| {
+            (to + shift).checked_sub(self.crop).filter(|from| *from < size)
+        };
+        for (line, pixels) in image.chunks_exact_mut(width).enumerate() {
+            let (first, y) = (line / height * height, origin(line % height, down, height));
+            for (x, to) in pixels.iter_mut().enumerate() {
+                let x = origin(if mirrored { width - 1 - x } else { x }, right, width);
+                *to = y.zip(x).map_or(0.0, |(y, x)| pixel((first + y) * width + x));
             }
         }
     }
@@ -252,6 +265,30 @@ mod tests {
             new(vec![0.0, 0.0, 0.0, f32::NAN], vec![0, 1]).unwrap_err().to_string(),
             "row 1 holds NaN, which is no finite number"
         );
+    }
+
+    #[test]
+    fn stored_bytes_are_changed_like_the_numbers_that_they_are_worth() {
+        let bytes: Vec<u8> = (0..2 * 2 * 3 * 4).map(|i| i * 5).collect();
+        let stored = Values::bytes(bytes, &[(0.1, 0.5), (0.2, 0.3)]);
+        let set = |values| Samples::new([2, 3, 4], 1, values, vec![0, 0], 1).unwrap();
+        let plain = set(stored.clone());
+        let numbers = [0, 1].map(|row| {
+            let mut out = vec![0.0; 24];
+            plain.read(row, &mut out);
+            out
+        });
+        let augment = Augment { crop: 2, flip: true };
+        let floats = set(Values::Floats(numbers.concat())).augmented(augment);
+        let bytes = plain.augmented(augment);
+        for (row, client) in (0..2).flat_map(|row| (0..20).map(move |client| (row, client))) {
+            let read = |samples: &Samples| {
+                let mut out = vec![9.0; 24];
+                samples.read_training(row, &mut Stream::at(1, Purpose::Augment, 0, client), &mut out);
+                out
+            };
+            assert_eq!(read(&bytes), read(&floats));
+        }
     }
 
     #[test]

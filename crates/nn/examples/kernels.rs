@@ -55,17 +55,20 @@ fn main() {
             }
         }
     };
-    work(1);
-    let start = Instant::now();
-    work(1);
-    let once = start.elapsed().as_secs_f64();
-    let times = (seconds / 6.0 / once).max(1.0) as u32;
+    // As many as take long enough to be told from the time between two updates of the kernel's count.
+    let mut times = 1;
+    let mut spent = |times: u32| {
+        let start = seconds_on_core();
+        work(times);
+        seconds_on_core() - start
+    };
+    while spent(times) < seconds / 8.0 {
+        times *= 2;
+    }
     let mut best = f64::INFINITY;
     let begin = Instant::now();
     while best == f64::INFINITY || begin.elapsed().as_secs_f64() < seconds {
-        let start = seconds_on_core();
-        work(times);
-        best = best.min((seconds_on_core() - start) / f64::from(times));
+        best = best.min(spent(times) / f64::from(times));
     }
     println!("{:.4}", best * 1e3);
 }

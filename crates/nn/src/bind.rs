@@ -14,6 +14,7 @@ use crate::layers::linear::Linear;
 use crate::layers::maxpool::MaxPool;
 use crate::layers::relu::Relu;
 use crate::layers::sum::Sum;
+use crate::layers::windows::Windows;
 use crate::layers::{Buffers, Layer};
 use crate::map::{Map, Port, Write};
 use fedtvd_core::layout::Layout;
@@ -167,11 +168,12 @@ fn layer(node: &Node, ends: Ends, layout: &Layout, groups: usize) -> Box<dyn Lay
         }
         Kind::Relu => Box::new(Relu { input, output }),
         Kind::MaxPool { size, stride } => {
-            Box::new(MaxPool { input, output, size: *size, stride: *stride, masks: node.masks_input })
+            let windows = Windows { input, output, size: *size, stride: *stride };
+            Box::new(MaxPool { windows, masks: node.masks_input })
         }
         Kind::Flatten => Box::new(Flatten { input, output }),
         Kind::AveragePool { size, stride } => {
-            Box::new(AveragePool { input, output, size: *size, stride: *stride })
+            Box::new(AveragePool(Windows { input, output, size: *size, stride: *stride }))
         }
         Kind::GlobalPool => Box::new(GlobalPool { input, output }),
         Kind::BatchNorm { name } => {

@@ -5,7 +5,7 @@
 use fedtvd_core::layout::Layout;
 use fedtvd_core::params::Params;
 use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::samples::{Augment, Samples, Values};
 use fedtvd_core::stream::Key;
 use fedtvd_core::trainer::Trainer;
 use fedtvd_nn::{Cpu, models};
@@ -46,9 +46,14 @@ fn training_allocates_nothing_after_its_first_pass_and_resnet18_stays_small() {
         let network = models::named(name, model.input, model.classes).unwrap();
         let size: usize = model.input.iter().product();
         let labels = (0..32).map(|row| row % 10).collect();
-        let values = Values::Floats(vec![0.5; 32 * size]);
-        let samples = Arc::new(Samples::new(model.input, 10, values, labels, 32).unwrap());
-        let mut cpu = Cpu::new(&network, samples).unwrap();
+        let values = Values::bytes(vec![128; 32 * size], &vec![(0.0, 1.0); model.input[0]]);
+        let samples = Samples::new(model.input, 10, values, labels, 32).unwrap();
+        // Reading changed images must not allocate either.
+        let samples = match name {
+            "lenet" | "cnn-pfl" => samples.augmented(Augment { crop: 4, flip: true }),
+            _ => samples,
+        };
+        let mut cpu = Cpu::new(&network, Arc::new(samples)).unwrap();
         let mut params = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
         let rows: Vec<u32> = (0..32).collect();
         let mut pass = Pass {

@@ -1,10 +1,10 @@
 //! The instruction set, chosen once at run time; a plain build runs at full speed anywhere.
 
 #[cfg(target_arch = "aarch64")]
-use super::vector::Neon;
-#[cfg(target_arch = "x86_64")]
-use super::vector::{Avx2, Avx512};
+use super::neon::Neon;
 use super::vector::{Plain, Vector};
+#[cfg(target_arch = "x86_64")]
+use super::x86::{Avx2, Avx512};
 
 /// Work that is compiled once per instruction set.
 ///

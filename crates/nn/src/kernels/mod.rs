@@ -4,6 +4,11 @@
 
 pub(crate) mod aligned;
 pub(crate) mod isa;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub(crate) mod product;
+pub(crate) mod sums;
 pub(crate) mod vector;
 pub(crate) mod weights;
+#[cfg(target_arch = "x86_64")]
+mod x86;

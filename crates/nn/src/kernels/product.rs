@@ -9,6 +9,7 @@
 
 use super::isa::{Isa, Work};
 use super::vector::Vector;
+use crate::map::Write;
 
 /// Where the k-th numbers of `a` and `b` lie, relative to a row and to a place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,43 +25,37 @@ pub(crate) struct Place {
     pub(crate) c: u32,
 }
 
-/// All taps of a product, with the farthest of them, which is what bounds need to know.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Taps {
-    pub(super) list: Vec<Tap>,
-    pub(super) a: usize,
-    pub(super) b: usize,
+/// All taps and places of a product, with the farthest of them, which is what bounds need to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    pub(crate) taps: Vec<Tap>,
+    pub(crate) places: Vec<Place>,
+    pub(super) farthest_tap: Tap,
+    pub(super) farthest_place: Place,
 }
 
-impl Taps {
-    pub(crate) fn new(list: Vec<Tap>) -> Self {
-        let a = list.iter().map(|tap| tap.a).max().unwrap_or(0) as usize;
-        let b = list.iter().map(|tap| tap.b).max().unwrap_or(0) as usize;
-        Self { list, a, b }
+impl Table {
+    pub(crate) fn new(taps: Vec<Tap>, places: Vec<Place>) -> Self {
+        let farthest = |of: &mut dyn Iterator<Item = u32>| of.max().unwrap_or(0);
+        let farthest_tap = Tap {
+            a: farthest(&mut taps.iter().map(|tap| tap.a)),
+            b: farthest(&mut taps.iter().map(|tap| tap.b)),
+        };
+        let farthest_place = Place {
+            b: farthest(&mut places.iter().map(|place| place.b)),
+            c: farthest(&mut places.iter().map(|place| place.c)),
+        };
+        Self { taps, places, farthest_tap, farthest_place }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
-    }
-}
-
-/// All places of a product, with the farthest of them.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
-    pub(super) list: Vec<Place>,
-    pub(super) b: usize,
-    pub(super) c: usize,
-}
-
-impl Places {
-    pub(crate) fn new(list: Vec<Place>) -> Self {
-        let b = list.iter().map(|place| place.b).max().unwrap_or(0) as usize;
-        let c = list.iter().map(|place| place.c).max().unwrap_or(0) as usize;
-        Self { list, b, c }
+    /// Numbers of `b` that registers of so many lanes reach.
+    pub(super) fn b_len(&self, lanes: usize) -> usize {
+        self.farthest_tap.b as usize + self.farthest_place.b as usize + lanes
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.list.len()
+    /// Numbers of `c` that they reach in its last row, which starts at `row`.
+    pub(super) fn c_len(&self, row: usize, lanes: usize) -> usize {
+        row + self.farthest_place.c as usize + lanes
     }
 }
 
@@ -74,6 +69,13 @@ pub(crate) enum Start<'a> {
     Add,
 }
 
+impl Start<'_> {
+    /// Of a gradient that is written in this way.
+    pub(crate) fn of(write: Write) -> Self {
+        if write == Write::Add { Self::Add } else { Self::Zero }
+    }
+}
+
 /// One product; see the module.
 pub(crate) struct Product<'a> {
     pub(crate) a: &'a [f32],
@@ -84,10 +86,9 @@ pub(crate) struct Product<'a> {
     /// From one row of `c` to the next.
     pub(crate) c_row: usize,
     pub(crate) rows: usize,
-    pub(crate) taps: &'a Taps,
+    pub(crate) table: &'a Table,
     /// How many of the taps, the first ones, take part.
     pub(crate) depth: usize,
-    pub(crate) places: &'a Places,
     /// How many of the places, the first ones, take part.
     pub(crate) count: usize,
     pub(crate) start: Start<'a>,
@@ -111,11 +112,12 @@ impl Product<'_> {
             return;
         }
         let (rows, lanes) = (self.rows - 1, isa.lanes());
-        if !self.taps.list.is_empty() {
-            assert!(rows * self.a_row + self.taps.a < self.a.len(), "a row or tap outside a");
-            assert!(self.taps.b + self.places.b + lanes <= self.b.len(), "a tap or place outside b");
+        if !self.table.taps.is_empty() {
+            let farthest = rows * self.a_row + self.table.farthest_tap.a as usize;
+            assert!(farthest < self.a.len(), "a row or tap outside a");
+            assert!(self.table.b_len(lanes) <= self.b.len(), "a tap or place outside b");
         }
-        assert!(rows * self.c_row + self.places.c + lanes <= self.c.len(), "a place outside c");
+        assert!(self.table.c_len(rows * self.c_row, lanes) <= self.c.len(), "a place outside c");
         if let Start::Bias(bias) = self.start {
             assert!(bias.len() >= self.rows, "one bias per row");
         }
@@ -126,8 +128,8 @@ impl Product<'_> {
 impl Work for Product<'_> {
     #[inline(always)]
     fn run<V: Vector>(mut self) {
-        let taps = &self.taps.list[..self.depth];
-        for tile in self.places.list[..self.count].chunks(TILE) {
+        let taps = &self.table.taps[..self.depth];
+        for tile in self.table.places[..self.count].chunks(TILE) {
             let mut from = 0;
             // At least once, for products without taps.
             while from < taps.len().max(1) {

@@ -7,7 +7,7 @@
 //! with the same tables of taps and places as the product that made `c` from `b`.
 
 use super::isa::{Isa, Work};
-use super::product::{Place, Places, Tap, Taps, even_parts};
+use super::product::{Place, Table, Tap, even_parts};
 use super::vector::Vector;
 
 /// One sum over places and samples; see the module.
@@ -21,8 +21,7 @@ pub(crate) struct WeightGradient<'a> {
     /// From one row of the gradient to the next.
     pub(crate) gradient_row: usize,
     pub(crate) rows: usize,
-    pub(crate) taps: &'a Taps,
-    pub(crate) places: &'a Places,
+    pub(crate) table: &'a Table,
     /// How many of the places, the first ones, take part.
     pub(crate) count: usize,
 }
@@ -36,14 +35,14 @@ impl WeightGradient<'_> {
     /// # Panics
     /// When a table points outside a slice.
     pub(crate) fn run(self, isa: Isa) {
-        if self.rows == 0 || self.count == 0 || self.taps.list.is_empty() {
+        if self.rows == 0 || self.count == 0 || self.table.taps.is_empty() {
             return;
         }
         let (rows, lanes) = (self.rows - 1, isa.lanes());
-        let gradient = self.gradient.len();
-        assert!(rows * self.gradient_row + self.taps.a < gradient, "a row or tap outside the gradient");
-        assert!(self.taps.b + self.places.b + lanes <= self.b.len(), "a tap or place outside b");
-        assert!(rows * self.c_row + self.places.c + lanes <= self.c.len(), "a place outside c");
+        let farthest = rows * self.gradient_row + self.table.farthest_tap.a as usize;
+        assert!(farthest < self.gradient.len(), "a row or tap outside the gradient");
+        assert!(self.table.b_len(lanes) <= self.b.len(), "a tap or place outside b");
+        assert!(self.table.c_len(rows * self.c_row, lanes) <= self.c.len(), "a place outside c");
         isa.run(self);
     }
 }
@@ -51,12 +50,12 @@ impl WeightGradient<'_> {
 impl Work for WeightGradient<'_> {
     #[inline(always)]
     fn run<V: Vector>(mut self) {
-        for tile in self.places.list[..self.count].chunks(TILE) {
+        for tile in self.table.places[..self.count].chunks(TILE) {
             let mut row = 0;
             for rows in row_parts(self.rows) {
                 let mut first = 0;
-                for count in even_parts(self.taps.list.len(), columns(rows)) {
-                    let taps = &self.taps.list[first..first + count];
+                for count in even_parts(self.table.taps.len(), columns(rows)) {
+                    let taps = &self.table.taps[first..first + count];
                     // SAFETY: `WeightGradient::run` checked that all rows, taps and places lie inside.
                     unsafe {
                         match (rows, count) {

@@ -15,6 +15,7 @@
 use super::{Buffers, Layer, Mode};
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Work;
+use crate::kernels::sums::Sums;
 use crate::kernels::vector::Vector;
 use crate::map::{Map, Port, Write};
 use std::ops::Range;
@@ -130,7 +131,7 @@ impl Work for Moments<'_> {
             let (mut sum, mut square) = (0.0, 0.0);
             for group in 0..self.samples.div_ceil(V::LANES) {
                 let lanes = V::LANES.min(self.samples - group * V::LANES);
-                let (mut sums, mut squares) = ([0f64; 16], [0f64; 16]);
+                let (mut sums, mut squares) = (Sums::default(), Sums::default());
                 for line in 0..map.shape[1] {
                     let (mut s, mut q) = (V::splat(0.0), V::splat(0.0));
                     for x in self.x[map.line(group, channel, line)].chunks_exact(V::LANES) {
@@ -138,16 +139,11 @@ impl Work for Moments<'_> {
                         s = s.plus_product(x, one);
                         q = q.plus_product(x, x);
                     }
-                    let mut lane = [0f32; 32];
-                    s.put(&mut lane);
-                    q.put(&mut lane[16..]);
-                    for i in 0..V::LANES {
-                        sums[i] += f64::from(lane[i]);
-                        squares[i] += f64::from(lane[16 + i]);
-                    }
+                    sums.add(s);
+                    squares.add(q);
                 }
-                sum += sums[..lanes].iter().sum::<f64>();
-                square += squares[..lanes].iter().sum::<f64>();
+                sum += sums.total(lanes);
+                square += squares.total(lanes);
             }
             let count = (self.samples * map.shape[1] * map.shape[2]) as f64;
             let mean = sum / count;

@@ -11,7 +11,7 @@
 use super::relu::mask;
 use super::{Buffers, Layer, Mode, disjoint};
 use crate::kernels::isa::Work;
-use crate::kernels::product::{Place, Places, Product, Start, Tap, Taps};
+use crate::kernels::product::{Place, Product, Start, Table, Tap};
 use crate::kernels::vector::Vector;
 use crate::kernels::weights::WeightGradient;
 use crate::map::{Map, Port, Write};
@@ -33,10 +33,9 @@ pub(crate) struct Conv {
     bias: Option<Range<usize>>,
     relu: bool,
     masks: bool,
-    taps: Taps,
-    places: Places,
-    /// Taps and places of dx, phase by phase.
-    phases: Vec<(Taps, Places)>,
+    table: Table,
+    /// Of dx, phase by phase.
+    phases: Vec<Table>,
     /// Weights per input channel and output channel: the kernel's area.
     area: usize,
 }
@@ -69,8 +68,7 @@ impl Conv {
             _ => phases(&input.map, &output.map, window, groups),
         };
         Self {
-            taps: taps(&input.map, window),
-            places: places(&input.map, &output.map, window, groups),
+            table: Table::new(taps(&input.map, window), places(&input.map, &output.map, window, groups)),
             phases,
             area: window.kernel[0] * window.kernel[1],
             input,
@@ -98,9 +96,8 @@ impl Layer for Conv {
             c: y,
             c_row: self.output.map.channel(),
             rows: self.output.map.shape[0],
-            taps: &self.taps,
-            depth: self.taps.len(),
-            places: &self.places,
+            table: &self.table,
+            depth: self.table.taps.len(),
             count: groups * self.pixels(),
             start: self.bias.clone().map_or(Start::Zero, |bias| Start::Bias(&params[bias])),
             relu: self.relu,
@@ -127,8 +124,7 @@ impl Layer for Conv {
             gradient: &mut gradient[self.weight.clone()],
             gradient_row: channels * self.area,
             rows: outputs,
-            taps: &self.taps,
-            places: &self.places,
+            table: &self.table,
             count: groups * self.pixels(),
         }
         .run(isa);
@@ -137,7 +133,7 @@ impl Layer for Conv {
         }
         let [dy, dx] = disjoint(&mut buffers.gradients, [self.output.gradient, self.input.gradient]);
         let capacity = dx.len() / self.input.map.group();
-        for (taps, places) in &self.phases {
+        for table in &self.phases {
             Product {
                 a: &params[self.weight.clone()],
                 a_row: self.area,
@@ -145,11 +141,10 @@ impl Layer for Conv {
                 c: dx,
                 c_row: self.input.map.channel(),
                 rows: channels,
-                taps,
-                depth: taps.len(),
-                places,
-                count: places.len() / capacity * groups,
-                start: if self.input.write == Write::Add { Start::Add } else { Start::Zero },
+                table,
+                depth: table.taps.len(),
+                count: table.places.len() / capacity * groups,
+                start: Start::of(self.input.write),
                 relu: false,
             }
             .run(isa);
@@ -184,7 +179,7 @@ impl Work for BiasGradient<'_> {
     }
 }
 
-fn taps(x: &Map, window: Window) -> Taps {
+fn taps(x: &Map, window: Window) -> Vec<Tap> {
     let [high, wide] = window.kernel;
     let mut taps = Vec::with_capacity(x.shape[0] * high * wide);
     for channel in 0..x.shape[0] {
@@ -195,10 +190,10 @@ fn taps(x: &Map, window: Window) -> Taps {
             }
         }
     }
-    Taps::new(taps)
+    taps
 }
 
-fn places(x: &Map, y: &Map, window: Window, groups: usize) -> Places {
+fn places(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Place> {
     let pad = window.pad as isize;
     let mut places = Vec::new();
     for group in 0..groups {
@@ -212,11 +207,11 @@ fn places(x: &Map, y: &Map, window: Window, groups: usize) -> Places {
             }
         }
     }
-    Places::new(places)
+    places
 }
 
 /// Per phase: the taps (u, v) with u = m + pad and v = n + pad modulo the stride, and the pixels of x in it.
-fn phases(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<(Taps, Places)> {
+fn phases(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Table> {
     let (stride, [high, wide]) = (window.stride, window.kernel);
     let mut phases = Vec::new();
     for (m0, n0) in (0..stride).flat_map(|m| (0..stride).map(move |n| (m, n))) {
@@ -258,7 +253,7 @@ fn phases(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<(Taps, Places)
                 }
             }
         }
-        phases.push((Taps::new(taps), Places::new(places)));
+        phases.push(Table::new(taps, places));
     }
     phases
 }

@@ -14,11 +14,12 @@ use super::sum::pass_on;
 use super::{Buffers, Layer, Mode};
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Work;
+use crate::kernels::sums::Sums;
 use crate::kernels::vector::Vector;
 use crate::map::{Port, Write};
 use std::ops::Range;
 
-const EPSILON: f32 = 1e-5;
+const EPSILON: f64 = 1e-5;
 
 /// A group norm bound to its buffers; see the module.
 pub(crate) struct GroupNorm {
@@ -79,8 +80,8 @@ impl Layer for GroupNorm {
 
 impl GroupNorm {
     /// Values per sample and group.
-    fn count(&self) -> f32 {
-        (self.channels * self.input.map.shape[1] * self.input.map.shape[2]) as f32
+    fn count(&self) -> f64 {
+        (self.channels * self.input.map.shape[1] * self.input.map.shape[2]) as f64
     }
 }
 
@@ -114,33 +115,29 @@ impl Forward<'_> {
     /// m and r of a part of the channels.
     #[inline(always)]
     fn statistics<V: Vector>(&self, group: usize, part: usize) -> (V, V) {
-        let (map, channels) = (self.norm.input.map, self.norm.channels);
-        let (one, share) = (V::splat(1.0), V::splat(1.0 / self.norm.count()));
+        let (map, channels, count) = (self.norm.input.map, self.norm.channels, self.norm.count());
         let lines =
             || (0..channels * map.shape[1]).map(|l| (part * channels + l / map.shape[1], l % map.shape[1]));
-        // Sums of lines of sums: rounding grows with the length of a line, not of the whole.
-        let mut sum = V::splat(0.0);
+        let one = V::splat(1.0);
+        let mut sum = Sums::default();
         for (channel, line) in lines() {
             let mut s = V::splat(0.0);
             for x in self.x[map.line(group, channel, line)].chunks_exact(V::LANES) {
                 s = s.plus_product(V::of(x), one);
             }
-            sum = sum.plus_product(s, one);
+            sum.add(s);
         }
-        let mean = V::splat(0.0).plus_product(sum, share);
-        let mut square = V::splat(0.0);
+        let mean: V = sum.register(|sum| sum / count);
+        let mut square = Sums::default();
         for (channel, line) in lines() {
             let mut s = V::splat(0.0);
             for x in self.x[map.line(group, channel, line)].chunks_exact(V::LANES) {
                 let x = V::of(x).less(mean);
                 s = s.plus_product(x, x);
             }
-            square = square.plus_product(s, one);
+            square.add(s);
         }
-        let mut root = [0f32; 16];
-        V::splat(EPSILON).plus_product(square, share).put(&mut root);
-        root.iter_mut().take(V::LANES).for_each(|v| *v = 1.0 / v.sqrt());
-        (mean, V::of(&root))
+        (mean, square.register(|square| 1.0 / (square / count + EPSILON).sqrt()))
     }
 
     #[inline(always)]
@@ -196,41 +193,44 @@ impl Work for Backward<'_> {
 }
 
 impl Backward<'_> {
-    /// Σ e and Σ e h of a part of the channels; adds to the gradients of scale and shift on the way.
+    /// Σ e / k and Σ e (x - m) / k of a part of the channels; adds to the gradients of scale and shift on the way.
     #[inline(always)]
     fn sums<V: Vector>(&mut self, group: usize, part: usize, mean: V, root: V) -> (V, V) {
         let norm = self.norm;
         let (map, out, one) = (norm.input.map, norm.output.map, V::splat(1.0));
-        let (mut level, mut slope) = (V::splat(0.0), V::splat(0.0));
+        let (mut level, mut slope) = (Sums::default(), Sums::default());
         for channel in part * norm.channels..(part + 1) * norm.channels {
-            let (mut total, mut along) = (V::splat(0.0), V::splat(0.0));
+            let (mut total, mut along) = (Sums::default(), Sums::default());
             for line in 0..map.shape[1] {
                 let x = self.x[map.line(group, channel, line)].chunks_exact(V::LANES);
                 let dy = self.dy[out.line(group, channel, line)].chunks_exact(V::LANES);
+                let (mut t, mut a) = (V::splat(0.0), V::splat(0.0));
                 for (x, dy) in x.zip(dy) {
-                    total = total.plus_product(V::of(dy), one);
-                    along = along.plus_product(V::of(dy), V::of(x).less(mean));
+                    t = t.plus_product(V::of(dy), one);
+                    a = a.plus_product(V::of(dy), V::of(x).less(mean));
                 }
+                total.add(t);
+                along.add(a);
             }
-            let along = V::splat(0.0).plus_product(along, root);
-            self.gradient[norm.shift.start + channel] += total.sum();
+            let scale = f64::from(self.params[norm.scale.start + channel]);
+            level.add_scaled(&total, scale);
+            slope.add_scaled(&along, scale);
+            let along = V::splat(0.0).plus_product(along.register(|along| along), root);
+            self.gradient[norm.shift.start + channel] += total.total(V::LANES) as f32;
             self.gradient[norm.scale.start + channel] += along.sum();
-            let scale = V::splat(self.params[norm.scale.start + channel]);
-            level = level.plus_product(total, scale);
-            slope = slope.plus_product(along, scale);
         }
-        (level, slope)
+        let count = norm.count();
+        (level.register(|level| level / count), slope.register(|slope| slope / count))
     }
 
     #[inline(always)]
     fn input_gradient<V: Vector>(&mut self, group: usize, part: usize, mean: V, root: V, level: V, slope: V) {
         let norm = self.norm;
         let (map, out, one, zero) = (norm.input.map, norm.output.map, V::splat(1.0), V::splat(0.0));
-        let share = V::splat(-1.0 / norm.count());
         let times = |a: V, b: V| zero.plus_product(a, b);
-        // dx = scale r dy + level' + slope' (x - m)
-        let level = times(times(level, share), root);
-        let slope = times(times(times(slope, share), root), root);
+        // dx = scale r dy - r level - r³ slope (x - m)
+        let level = zero.less(times(level, root));
+        let slope = zero.less(times(times(slope, root), times(root, root)));
         for channel in part * norm.channels..(part + 1) * norm.channels {
             let factor = times(V::splat(self.params[norm.scale.start + channel]), root);
             for line in 0..map.shape[1] {

@@ -9,7 +9,8 @@
 use super::relu::mask;
 use super::{Buffers, Layer, Mode, disjoint};
 use crate::kernels::aligned::Aligned;
-use crate::kernels::product::{Place, Places, Product, Start, Tap, Taps};
+use crate::kernels::isa::Isa;
+use crate::kernels::product::{Place, Product, Start, Table, Tap};
 use crate::map::{Port, Write};
 use std::ops::Range;
 
@@ -22,11 +23,10 @@ pub(crate) struct Linear {
     relu: bool,
     masks: bool,
     /// One place per group of samples.
-    forward: (Taps, Places),
-    backward: (Taps, Places),
+    forward: Table,
+    backward: Table,
     /// One tap per sample, one place per register of inputs.
-    samples: Taps,
-    columns: Places,
+    samples: Table,
     /// The input, sample by sample.
     rows: Aligned,
 }
@@ -42,25 +42,22 @@ impl Linear {
         groups: usize,
     ) -> Self {
         let (ins, outs, lanes) = (input.map.shape[0], output.map.shape[0], input.map.lanes);
-        let taps = |count: usize, step: usize| {
-            Taps::new((0..count).map(|k| Tap { a: (k * step) as u32, b: (k * lanes) as u32 }).collect())
-        };
-        let places = |b: usize, c: usize| {
+        let table = |count: usize, step: usize, b: usize, c: usize| {
+            let tap = |k| Tap { a: (k * step) as u32, b: (k * lanes) as u32 };
             let place = |group| Place { b: (group * b * lanes) as u32, c: (group * c * lanes) as u32 };
-            Places::new((0..groups).map(place).collect())
+            Table::new((0..count).map(tap).collect(), (0..groups).map(place).collect())
         };
-        let sample = |n: usize| Tap { a: (n / lanes * outs * lanes + n % lanes) as u32, b: (n * ins) as u32 };
         // The last register is moved back to end with the inputs; what it computes twice is the same.
         let column = |start: usize| start.min(ins - lanes) as u32;
-        let columns = match ins >= lanes {
+        let columns: Vec<Place> = match ins >= lanes {
             true => (0..ins).step_by(lanes).map(|i| Place { b: column(i), c: column(i) }).collect(),
             false => vec![],
         };
+        let sample = |n: usize| Tap { a: (n / lanes * outs * lanes + n % lanes) as u32, b: (n * ins) as u32 };
         Self {
-            forward: (taps(ins, 1), places(ins, outs)),
-            backward: (taps(outs, ins), places(outs, ins)),
-            samples: Taps::new((0..groups * lanes).map(sample).collect()),
-            columns: Places::new(columns),
+            forward: table(ins, 1, ins, outs),
+            backward: table(outs, ins, outs, ins),
+            samples: Table::new((0..groups * lanes).map(sample).collect(), columns),
             rows: Aligned::zeros(groups * lanes * ins),
             input,
             output,
@@ -83,9 +80,8 @@ impl Layer for Linear {
             c: y,
             c_row: self.output.map.lanes,
             rows: self.output.map.shape[0],
-            taps: &self.forward.0,
-            depth: self.forward.0.len(),
-            places: &self.forward.1,
+            table: &self.forward,
+            depth: self.forward.taps.len(),
             count: groups,
             start: Start::Bias(&params[self.bias.clone()]),
             relu: self.relu,
@@ -98,7 +94,7 @@ impl Layer for Linear {
         if self.masks {
             mask(buffers, &self.output);
         }
-        let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
+        let (outs, lanes) = (self.output.map.shape[0], self.output.map.lanes);
         let dy = &buffers.gradients[self.output.gradient];
         for (o, gradient) in gradient[self.bias.clone()].iter_mut().enumerate() {
             *gradient = 0.0;
@@ -108,50 +104,37 @@ impl Layer for Linear {
             }
         }
         let x = &buffers.values[self.input.value];
-        transpose(&x[..groups * ins * lanes], ins, lanes, &mut self.rows);
-        let weight = &mut gradient[self.weight.clone()];
-        if ins < lanes {
-            self.few_inputs(dy, groups, weight);
-        } else {
-            Product {
-                a: dy,
-                a_row: lanes,
-                b: &self.rows,
-                c: weight,
-                c_row: ins,
-                rows: outs,
-                taps: &self.samples,
-                depth: groups * lanes,
-                places: &self.columns,
-                count: self.columns.len(),
-                start: Start::Zero,
-                relu: false,
-            }
-            .run(isa);
+        self.weight_gradient(x, dy, groups, &mut gradient[self.weight.clone()], isa);
+        if self.input.write != Write::Skip {
+            let [dy, dx] = disjoint(&mut buffers.gradients, [self.output.gradient, self.input.gradient]);
+            self.input_gradient(&params[self.weight.clone()], dy, dx, groups, isa);
         }
-        if self.input.write == Write::Skip {
-            return;
-        }
-        let [dy, dx] = disjoint(&mut buffers.gradients, [self.output.gradient, self.input.gradient]);
-        Product {
-            a: &params[self.weight.clone()],
-            a_row: 1,
-            b: dy,
-            c: dx,
-            c_row: lanes,
-            rows: ins,
-            taps: &self.backward.0,
-            depth: self.backward.0.len(),
-            places: &self.backward.1,
-            count: groups,
-            start: if self.input.write == Write::Add { Start::Add } else { Start::Zero },
-            relu: false,
-        }
-        .run(isa);
     }
 }
 
 impl Linear {
+    fn weight_gradient(&mut self, x: &[f32], dy: &[f32], groups: usize, gradient: &mut [f32], isa: Isa) {
+        let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
+        transpose(&x[..groups * ins * lanes], ins, lanes, &mut self.rows);
+        if ins < lanes {
+            return self.few_inputs(dy, groups, gradient);
+        }
+        Product {
+            a: dy,
+            a_row: lanes,
+            b: &self.rows,
+            c: gradient,
+            c_row: ins,
+            rows: outs,
+            table: &self.samples,
+            depth: groups * lanes,
+            count: self.samples.places.len(),
+            start: Start::Zero,
+            relu: false,
+        }
+        .run(isa);
+    }
+
     /// dw where the inputs do not fill a register.
     fn few_inputs(&self, dy: &[f32], groups: usize, gradient: &mut [f32]) {
         let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
@@ -165,14 +148,32 @@ impl Linear {
             }
         }
     }
+
+    fn input_gradient(&mut self, weight: &[f32], dy: &[f32], dx: &mut [f32], groups: usize, isa: Isa) {
+        let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
+        Product {
+            a: weight,
+            a_row: 1,
+            b: dy,
+            c: dx,
+            c_row: lanes,
+            rows: ins,
+            table: &self.backward,
+            depth: outs,
+            count: groups,
+            start: Start::of(self.input.write),
+            relu: false,
+        }
+        .run(isa);
+    }
 }
 
-/// From group, input, lane to group, lane, input.
-fn transpose(x: &[f32], ins: usize, lanes: usize, rows: &mut [f32]) {
-    for (group, rows) in x.chunks_exact(ins * lanes).zip(rows.chunks_exact_mut(ins * lanes)) {
+/// From group, unit, lane to group, lane, unit.
+fn transpose(x: &[f32], units: usize, lanes: usize, rows: &mut [f32]) {
+    for (group, rows) in x.chunks_exact(units * lanes).zip(rows.chunks_exact_mut(units * lanes)) {
         for (i, register) in group.chunks_exact(lanes).enumerate() {
             for (lane, &x) in register.iter().enumerate() {
-                rows[lane * ins + i] = x;
+                rows[lane * units + i] = x;
             }
         }
     }

@@ -7,41 +7,39 @@
 //!
 //! After a ReLU, windows without a positive value pass nothing back, which is the ReLU's backward pass too.
 
+use super::windows::Windows;
 use super::{Buffers, Layer, Mode, disjoint};
 use crate::kernels::isa::Work;
 use crate::kernels::vector::Vector;
-use crate::map::{Port, Write};
+use crate::map::Write;
 
 /// A max pooling bound to its buffers; see the module.
 pub(crate) struct MaxPool {
-    pub(crate) input: Port,
-    pub(crate) output: Port,
-    pub(crate) size: usize,
-    pub(crate) stride: usize,
+    pub(crate) windows: Windows,
     /// Whether a ReLU came before and leaves its backward pass to this one.
     pub(crate) masks: bool,
 }
 
 impl Layer for MaxPool {
     fn forward(&mut self, buffers: &mut Buffers, _: &[f32], _: &mut Mode<'_>) {
-        let (isa, groups) = (buffers.isa, buffers.groups());
-        let [x, y] = disjoint(&mut buffers.values, [self.input.value, self.output.value]);
-        isa.run(Forward { pool: self, x, y, groups });
+        let (pool, isa, groups) = (&self.windows, buffers.isa, buffers.groups());
+        let [x, y] = disjoint(&mut buffers.values, [pool.input.value, pool.output.value]);
+        isa.run(Forward { pool, x, y, groups });
     }
 
     fn backward(&mut self, buffers: &mut Buffers, _: &[f32], _: &mut [f32]) {
-        if self.input.write == Write::Skip {
+        let (pool, isa, groups) = (&self.windows, buffers.isa, buffers.groups());
+        if pool.input.write == Write::Skip {
             return;
         }
-        let (isa, groups) = (buffers.isa, buffers.groups());
-        let (x, y) = (&buffers.values[self.input.value], &buffers.values[self.output.value]);
-        let [dx, dy] = disjoint(&mut buffers.gradients, [self.input.gradient, self.output.gradient]);
-        isa.run(Backward { pool: self, x, y, dx, dy, groups });
+        let (x, y) = (&buffers.values[pool.input.value], &buffers.values[pool.output.value]);
+        let [dx, dy] = disjoint(&mut buffers.gradients, [pool.input.gradient, pool.output.gradient]);
+        isa.run(Backward { pool, masks: self.masks, x, y, dx, dy, groups });
     }
 }
 
 struct Forward<'a> {
-    pool: &'a MaxPool,
+    pool: &'a Windows,
     x: &'a [f32],
     y: &'a mut [f32],
     groups: usize,
@@ -56,8 +54,7 @@ impl Work for Forward<'_> {
             for i in 0..height {
                 let to = &mut self.y[out.line(group, channel, i)];
                 for (j, to) in to.chunks_exact_mut(V::LANES).enumerate().take(width) {
-                    let first =
-                        map.at(group, channel, (i * pool.stride) as isize, (j * pool.stride) as isize);
+                    let first = pool.first(group, channel, i, j);
                     let mut largest = V::of(&self.x[first..]);
                     for u in 0..pool.size {
                         let from = &self.x[first + u * map.row()..][..pool.size * V::LANES];
@@ -73,7 +70,8 @@ impl Work for Forward<'_> {
 }
 
 struct Backward<'a> {
-    pool: &'a MaxPool,
+    pool: &'a Windows,
+    masks: bool,
     x: &'a [f32],
     y: &'a [f32],
     dx: &'a mut [f32],
@@ -98,10 +96,9 @@ impl Work for Backward<'_> {
                 let line = out.line(group, channel, i);
                 let (ys, dys) = (&self.y[line.clone()], &self.dy[line]);
                 for (j, (y, dy)) in ys.chunks_exact(V::LANES).zip(dys.chunks_exact(V::LANES)).enumerate() {
-                    let first =
-                        map.at(group, channel, (i * pool.stride) as isize, (j * pool.stride) as isize);
+                    let first = pool.first(group, channel, i, j);
                     let (y, mut left) = (V::of(y), V::of(dy));
-                    if pool.masks {
+                    if self.masks {
                         // After a ReLU the largest value is positive or zero.
                         left = left.less(left.where_equal(y, zero));
                     }

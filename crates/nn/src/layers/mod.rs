@@ -11,6 +11,7 @@ pub(crate) mod linear;
 pub(crate) mod maxpool;
 pub(crate) mod relu;
 pub(crate) mod sum;
+pub(crate) mod windows;
 
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;

@@ -1,0 +1,61 @@
+//! Registers of 64-bit ARM.
+
+use super::vector::Vector;
+use std::arch::aarch64::*;
+
+/// Two registers of four lanes with fused multiply-add.
+#[derive(Clone, Copy)]
+pub(crate) struct Neon(float32x4_t, float32x4_t);
+
+// SAFETY of every block below: NEON is part of every 64-bit ARM, and pointers are valid by the trait's
+// contract.
+impl Vector for Neon {
+    const LANES: usize = 8;
+
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        unsafe { Self(vdupq_n_f32(x), vdupq_n_f32(x)) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(from: *const f32) -> Self {
+        unsafe { Self(vld1q_f32(from), vld1q_f32(from.add(4))) }
+    }
+
+    #[inline(always)]
+    unsafe fn store(self, to: *mut f32) {
+        unsafe {
+            vst1q_f32(to, self.0);
+            vst1q_f32(to.add(4), self.1);
+        }
+    }
+
+    #[inline(always)]
+    fn plus_product(self, a: Self, b: Self) -> Self {
+        unsafe { Self(vfmaq_f32(self.0, a.0, b.0), vfmaq_f32(self.1, a.1, b.1)) }
+    }
+
+    #[inline(always)]
+    fn less(self, other: Self) -> Self {
+        unsafe { Self(vsubq_f32(self.0, other.0), vsubq_f32(self.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        // Not `vmaxq_f32`, which gives NaN where either is.
+        let larger = |a, b| unsafe { vbslq_f32(vcgtq_f32(a, b), a, b) };
+        Self(larger(self.0, other.0), larger(self.1, other.1))
+    }
+
+    #[inline(always)]
+    fn where_equal(self, a: Self, b: Self) -> Self {
+        let keep =
+            |x, a, b| unsafe { vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(x), vceqq_f32(a, b))) };
+        Self(keep(self.0, a.0, b.0), keep(self.1, a.1, b.1))
+    }
+
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        unsafe { vaddvq_f32(vaddq_f32(self.0, self.1)) }
+    }
+}
