@@ -2,7 +2,7 @@
 
 use crate::collection::Collection;
 use crate::explanation::Explanation;
-use crate::figures::{Figure, figures};
+use crate::figures::{Figure, figures, tell_apart};
 use crate::heading::{heading, population};
 use crate::illustration::{distinct, illustration, papers_clients};
 use crate::record::{Record, Unfinished};
@@ -88,7 +88,9 @@ impl Report {
         }
         let (notes, illustration) = (notes(&collection), weights_of_the_papers_clients(&collection, &labels));
         let Collection { settings, unfinished, versions, .. } = collection;
-        let parts: Vec<Part> = settings.into_iter().map(|setting| part(setting, &labels, request)).collect();
+        let mut parts: Vec<Part> =
+            settings.into_iter().map(|setting| part(setting, &labels, request)).collect();
+        tell_apart(parts.iter_mut().flat_map(|part| &mut part.figures));
         let verdict = match parts.as_slice() {
             [only] => only.verdict.clone(),
             several => {

@@ -300,3 +300,21 @@ fn strategies_can_be_chosen_and_those_that_no_run_has_are_refused() {
     collection.keep(&["fedtvd".to_owned()]).unwrap();
     assert_eq!(collection.labels(), ["fedtvd"]);
 }
+
+#[test]
+fn no_file_of_a_report_has_the_name_of_another() {
+    let correlated = |correlation: &str| {
+        run("fedavg", 1, &[0.5], &["split.kind=correlated", &format!("split.correlation={correlation}")])
+    };
+    let signs = report(vec![correlated("-0.8"), correlated("0.8")]);
+    // Neither has a letter that a file's name keeps.
+    let folders =
+        report(["data.set=/a b", "data.set=/a-b"].map(|set| run("fedavg", 1, &[0.5], &[set])).to_vec());
+    for report in [signs, folders] {
+        let mut names: Vec<String> = report.files().into_iter().map(|(name, _)| name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:?}");
+    }
+}
