@@ -10,6 +10,7 @@ use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_data::set::Places;
 use fedtvd_lab::collection::Collection;
+use fedtvd_lab::departures::departures;
 use fedtvd_lab::forecast::forecast;
 use fedtvd_lab::grid::Cell;
 use fedtvd_lab::papers_figures::{papers_figures, table};
@@ -79,6 +80,7 @@ struct View<'a> {
     experiment: String,
     table: u32,
     rows: &'a [Row],
+    departures: &'a [String],
     directory: &'a Path,
 }
 
@@ -92,7 +94,9 @@ impl Reproduce {
             Which::Figures => Preset::Figures,
             Which::Theory => return self.theory(),
         };
-        let grid = self.grid(preset)?;
+        let config = self.protocol()?;
+        let departures = departures(&config);
+        let grid = self.grid(preset, &config)?;
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let own: Vec<&Cell> =
             grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
@@ -115,11 +119,12 @@ impl Reproduce {
             return Ok(());
         }
         let standings = run(&own, &self.out, &places, workers, self.output)?;
-        let rows = rows(preset, &own, &standings);
-        self.keep(&rows)?;
+        let rows = rows(preset, &own, &standings, departures.is_empty());
+        self.keep(&rows, &departures)?;
         let drawn = if preset == Preset::Figures { self.draw(&own)? } else { String::new() };
-        let view = View { experiment: self.name(), table: preset.table(), rows: &rows, directory: &self.out };
-        self.output.answer(&view, || self.text(&rows) + &drawn)?;
+        let (table, directory) = (preset.table(), self.out.as_path());
+        let view = View { experiment: self.name(), table, rows: &rows, departures: &departures, directory };
+        self.output.answer(&view, || self.text(&rows, &departures) + &drawn)?;
         match rows.iter().filter(|row| row.missing.is_some()).count() {
             0 => Ok(()),
             some => Err(Failure::Work(anyhow!(
@@ -145,20 +150,19 @@ impl Reproduce {
         for setting in &self.set {
             config.set(setting).map_err(Failure::request)?;
         }
+        if let Some(rounds) = self.rounds.filter(|_| !matches!(self.experiment, Which::Theory)) {
+            config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
+        }
         Ok(config)
     }
 
     /// The runs that were asked for.
-    fn grid(&self, preset: Preset) -> Result<Vec<Cell>, Failure> {
-        let mut config = self.protocol()?;
-        if let Some(rounds) = self.rounds {
-            config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
-        }
+    fn grid(&self, preset: Preset, config: &Config) -> Result<Vec<Cell>, Failure> {
         let named = |asked: &[String], own: Vec<String>| if asked.is_empty() { own } else { asked.to_vec() };
         let datasets = named(&self.dataset, preset.datasets().iter().map(|set| (*set).to_owned()).collect());
         let strategies = named(&self.strategies, preset.strategies());
-        let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
-        preset.cells(&config, &datasets, &strategies, &seeds).map_err(Failure::request)
+        let seeds = seeds(&self.seeds, config).map_err(Failure::Request)?;
+        preset.cells(config, &datasets, &strategies, &seeds).map_err(Failure::request)
     }
 
     fn done(&self, cell: &Cell) -> bool {
@@ -170,8 +174,8 @@ impl Reproduce {
     }
 
     /// Writes the table beside the runs.
-    fn keep(&self, rows: &[Row]) -> Result<(), Failure> {
-        for (end, text) in [("md", markdown(rows)), ("csv", csv(rows))] {
+    fn keep(&self, rows: &[Row], departures: &[String]) -> Result<(), Failure> {
+        for (end, text) in [("md", page(rows, departures)), ("csv", csv(rows))] {
             let path = self.out.join(format!("{}.{end}", self.name()));
             std::fs::write(&path, text)
                 .with_context(|| format!("writing {}", path.display()))
@@ -197,9 +201,19 @@ impl Reproduce {
         Ok(format!("\n{table}"))
     }
 
-    fn text(&self, rows: &[Row]) -> String {
+    fn text(&self, rows: &[Row], departures: &[String]) -> String {
         let out = quoted(&self.out.display().to_string());
-        let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds";
-        format!("{}{source}\nTable:  {out}/{}.md\nReport: fedtvd report {out}\n", markdown(rows), self.name())
+        let page = page(rows, departures);
+        format!("{page}\nTable:  {out}/{}.md\nReport: fedtvd report {out}\n", self.name())
     }
+}
+
+/// The table with what a reader has to know about it.
+fn page(rows: &[Row], departures: &[String]) -> String {
+    let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds";
+    let protocol = match departures {
+        [] => "protocol: the paper's".to_owned(),
+        some => format!("not the paper's protocol, so that no difference is shown: {}", some.join(", ")),
+    };
+    format!("{}\n{source}\n\n{protocol}\n", markdown(rows))
 }

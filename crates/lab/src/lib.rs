@@ -8,6 +8,7 @@ pub mod collection;
 pub mod comparison;
 pub mod csv;
 pub mod curves;
+pub mod departures;
 pub mod document;
 pub mod explanation;
 pub mod figures;
