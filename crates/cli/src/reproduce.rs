@@ -17,6 +17,8 @@ use fedtvd_lab::papers_figures::{papers_figures, table};
 use fedtvd_lab::preset::{self, Preset};
 use fedtvd_lab::reproduction::{Row, csv, markdown, rows};
 use fedtvd_lab::shard::Shard;
+use fedtvd_lab::slug::slug;
+use fedtvd_lab::sweep::Standing;
 use fedtvd_run::config::Config;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -51,7 +53,7 @@ pub(crate) struct Reproduce {
     /// How many threads; all cores unless given
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Do only part I of N, counted from 0
+    /// Do only part I of N, counted from 0; the table shows all parts that are done
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// Say how long it would take, and run nothing
@@ -98,8 +100,9 @@ impl Reproduce {
         let departures = departures(&config);
         let grid = self.grid(preset, &config)?;
         let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let all: Vec<&Cell> = grid.iter().collect();
         let own: Vec<&Cell> =
-            grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
+            all.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| *cell).collect();
         let places = Places::new(self.data.clone());
         let workers = workers(self.workers)?;
         let quiet = self.output.quiet || self.output.json;
@@ -119,17 +122,26 @@ impl Reproduce {
             return Ok(());
         }
         let standings = run(&own, &self.out, &places, workers, self.output)?;
-        let rows = rows(preset, &own, &standings, departures.is_empty());
+        let here = rows(preset, &own, &standings, false);
+        let incomplete = here.iter().filter(|row| row.missing.is_some()).count();
+        // The table is of the whole grid: others may have done their parts, or not yet.
+        let mut standings = standings.into_iter();
+        let standing = |(place, cell): (usize, &&Cell)| {
+            let done_here = if shard.has(place) { standings.next() } else { None };
+            done_here.unwrap_or_else(|| Standing::found(&self.out.join(&cell.folder)))
+        };
+        let standings: Vec<Standing> = all.iter().enumerate().map(standing).collect();
+        let rows = rows(preset, &all, &standings, departures.is_empty());
         self.keep(&rows, &departures)?;
-        let drawn = if preset == Preset::Figures { self.draw(&own)? } else { String::new() };
+        let drawn = if preset == Preset::Figures { self.draw(&all)? } else { String::new() };
         let (table, directory) = (preset.table(), self.out.as_path());
         let view = View { experiment: self.name(), table, rows: &rows, departures: &departures, directory };
         self.output.answer(&view, || self.text(&rows, &departures) + &drawn)?;
-        match rows.iter().filter(|row| row.missing.is_some()).count() {
+        match incomplete {
             0 => Ok(()),
             some => Err(Failure::Work(anyhow!(
                 "{some} of {} rows are incomplete; the same command goes on",
-                rows.len()
+                here.len()
             ))),
         }
     }
@@ -173,10 +185,18 @@ impl Reproduce {
         self.experiment.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
 
+    /// The table's file without its end; other data sets have another table.
+    fn file(&self) -> String {
+        match self.dataset.join(" ") {
+            none if none.is_empty() => self.name(),
+            named => format!("{}-{}", self.name(), slug(&named)),
+        }
+    }
+
     /// Writes the table beside the runs.
     fn keep(&self, rows: &[Row], departures: &[String]) -> Result<(), Failure> {
         for (end, text) in [("md", page(rows, departures)), ("csv", csv(rows))] {
-            let path = self.out.join(format!("{}.{end}", self.name()));
+            let path = self.out.join(format!("{}.{end}", self.file()));
             std::fs::write(&path, text)
                 .with_context(|| format!("writing {}", path.display()))
                 .map_err(Failure::Work)?;
@@ -204,7 +224,7 @@ impl Reproduce {
     fn text(&self, rows: &[Row], departures: &[String]) -> String {
         let out = quoted(&self.out.display().to_string());
         let page = page(rows, departures);
-        format!("{page}\nTable:  {out}/{}.md\nReport: fedtvd report {out}\n", self.name())
+        format!("{page}\nTable:  {out}/{}.md\nReport: fedtvd report {out}\n", self.file())
     }
 }
 

@@ -5,6 +5,7 @@ use crate::classes::Classes;
 use crate::curves::{Series, curves};
 use crate::record::Record;
 use crate::setting::Setting;
+use crate::slug::slug;
 use crate::svg::{Medium, Unit};
 use fedtvd_core::drift::Drift;
 use std::collections::BTreeSet;
@@ -133,25 +134,5 @@ pub(crate) fn tell_apart<'a>(figures: impl Iterator<Item = &'a mut Figure>) {
         let mut names = std::iter::once(figure.file_name.clone()).chain(numbered);
         figure.file_name = names.find(|name| !taken.contains(name)).expect("there is always a next number");
         taken.insert(figure.file_name.clone());
-    }
-}
-
-/// A title as part of a file's name.
-fn slug(title: &str) -> String {
-    // A sign is no letter, but tells two values apart.
-    let title = title.replace("= -", "= minus ");
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
-    let words: String = title.chars().map(letter).collect();
-    words.split('-').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_title_becomes_a_plain_name() {
-        assert_eq!(slug("split.alpha = 0.1, data.set = /a/b c"), "split.alpha-0.1-data.set-a-b-c");
-        assert_eq!(slug("split.correlation = -0.8"), "split.correlation-minus-0.8");
     }
 }

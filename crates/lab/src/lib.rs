@@ -31,6 +31,7 @@ pub mod report;
 pub mod reproduction;
 pub mod setting;
 pub mod shard;
+pub mod slug;
 pub mod statistics;
 pub mod summary;
 pub mod svg;

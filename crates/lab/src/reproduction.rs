@@ -137,7 +137,8 @@ pub fn markdown(rows: &[Row]) -> String {
         }
     }
     for (why, count) in reasons {
-        let _ = write!(text, "\n{count} rows are incomplete: {why}\n");
+        let are = if count == 1 { "row is" } else { "rows are" };
+        let _ = write!(text, "\n{count} {are} incomplete: {why}\n");
     }
     text
 }
