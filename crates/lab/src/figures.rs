@@ -25,6 +25,8 @@ pub struct Figure {
     pub file: String,
     /// The same for the page.
     pub inline: String,
+    /// Places and labels of the strategies that the page shows one at a time; empty where it shows all at once.
+    pub switch: Vec<(usize, String)>,
 }
 
 /// A setting's figures, and a sentence for each that its runs do not tell enough for.
@@ -37,6 +39,7 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
         title: title.to_owned(),
         file,
         inline,
+        switch: Vec::new(),
     };
     let curve = |name, title: &str, unit, of: &dyn Fn(&Record) -> Option<Vec<Option<f64>>>| {
         let series = series(setting, labels, of)?;
@@ -84,7 +87,8 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
             "Clients over size and TVD; area: mean weight in the rounds in which they counted (seed {})",
             bubbles.seed
         );
-        figure(["weights", "Weights"], &title, bubbles.panels(&title), bubbles.interactive(&title))
+        let (file, inline) = (bubbles.panels(&title), bubbles.interactive(&title));
+        Figure { switch: bubbles.strategies, ..figure(["weights", "Weights"], &title, file, inline) }
     }));
     let classes = Classes::of(setting, labels);
     if classes.is_none() {

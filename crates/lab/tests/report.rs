@@ -318,3 +318,15 @@ fn no_file_of_a_report_has_the_name_of_another() {
         assert_eq!(names.len(), count, "{names:?}");
     }
 }
+
+#[test]
+fn the_bubbles_have_a_button_for_each_strategy_that_they_know() {
+    // No seed is shared by all: the first strategy's is drawn, which uniform does not have.
+    let runs = [("fedavg", 1), ("fedtvd", 1), ("uniform", 2)];
+    let files = report(runs.map(|(name, seed)| run(name, seed, &[0.5], &[])).to_vec()).files();
+    let page = &files.iter().find(|(name, _)| name == "report.html").unwrap().1;
+    let buttons = page.matches("data-column=").count();
+    let weights = page.split("data-w=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_eq!((buttons, weights.split(' ').count()), (2, 2), "{weights}");
+    assert!(page.contains("data-column=\"1\" data-s=\"2\""), "the second button is fedtvd's");
+}
