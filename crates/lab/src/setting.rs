@@ -4,7 +4,7 @@ use crate::record::Record;
 use fedtvd_core::notation;
 use fedtvd_core::strategy::ALL;
 use fedtvd_run::config::Config;
-use fedtvd_run::keys::{self, Kind};
+use fedtvd_run::keys::{self, Key, Kind};
 use fedtvd_run::value::Value;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -130,12 +130,19 @@ fn order_of_values(one: &Value, other: &Value) -> Ordering {
 /// Keys in which settings differ, with the values that this one has.
 fn title(own: &Values, all: &[Values]) -> String {
     let find = |values: &Values, path: &str| values.iter().find(|(p, _)| *p == path).map(|(_, v)| v.clone());
-    // A key that another setting does not have says nothing that its kind of split does not say.
-    let other = |values: &Values, path: &str| matches!((find(values, path), find(own, path)), (Some(a), Some(b)) if a != b);
-    let differs = |path: &&'static str| all.iter().any(|values| other(values, path));
-    let paths = keys::ALL.iter().map(|key| key.path).filter(differs);
-    let words = paths.filter_map(|path| Some(format!("{path} = {}", shown(&find(own, path)?))));
-    words.collect::<Vec<_>>().join(", ")
+    let differs = |key: &&Key| {
+        let here = find(own, key.path);
+        all.iter().map(|values| find(values, key.path)).any(|there| match key.kind {
+            Kind::Seed => there != here,
+            // A key that another setting does not have says nothing that its kind of split does not say.
+            _ => matches!((there, &here), (Some(there), Some(here)) if there != *here),
+        })
+    };
+    let word = |key: &Key| match find(own, key.path) {
+        Some(value) => format!("{} = {}", key.path, shown(&value)),
+        None => format!("{} follows seed", key.path),
+    };
+    keys::ALL.iter().filter(differs).map(word).collect::<Vec<_>>().join(", ")
 }
 
 /// A value without quotation marks.

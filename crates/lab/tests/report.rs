@@ -330,3 +330,10 @@ fn the_bubbles_have_a_button_for_each_strategy_that_they_know() {
     assert_eq!((buttons, weights.split(' ').count()), (2, 2), "{weights}");
     assert!(page.contains("data-column=\"1\" data-s=\"2\""), "the second button is fedtvd's");
 }
+
+#[test]
+fn a_seed_that_is_set_in_one_setting_alone_tells_them_apart() {
+    let report = report(vec![run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.6], &["split.seed=7"])]);
+    let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
+    assert_eq!(titles, ["split.seed = 7", "split.seed follows seed"]);
+}
