@@ -193,8 +193,8 @@ fn method(question: &Question) -> String {
         text,
         "Differences are paired: the same seed has the same split, initial model and cohorts for all strategies. \
          Their intervals hold for one comparison at a time; p is corrected for all comparisons of a setting, and is \
-         computed from {LEAST_FOR_A_TEST} seeds on. A difference counts as told where p is below 0.05, and below \
-         {LEAST_FOR_A_TEST} seeds where the 95 % interval does not contain 0."
+         shown from {LEAST_FOR_A_TEST} seeds on. A difference counts as told where this p is below 0.05, at any number \
+         of seeds."
     );
     text
 }

@@ -337,3 +337,23 @@ fn a_seed_that_is_set_in_one_setting_alone_tells_them_apart() {
     let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
     assert_eq!(titles, ["split.seed = 7", "split.seed follows seed"]);
 }
+
+#[test]
+fn more_comparisons_ask_for_more_also_below_six_seeds() {
+    let of = |others: &[&str]| {
+        let runs = [(1, 0.03), (2, 0.05), (3, 0.04), (4, 0.01)].into_iter().flat_map(|(seed, better)| {
+            let mut runs = vec![run("fedavg", seed, &[0.5], &[]), run("fedtvd", seed, &[0.5 + better], &[])];
+            // As much better as worse.
+            let noise = if seed % 2 == 0 { 0.48 } else { 0.52 };
+            runs.extend(others.iter().map(|name| run(name, seed, &[noise], &[])));
+            runs
+        });
+        report(runs.collect())
+    };
+    // t = 0.0325 / (0.0171 / 2) = 3.81 with 3 degrees of freedom: p = 0.032 alone, 0.095 as one of three.
+    assert!(of(&[]).verdict.contains("is better than fedavg at only 4 seeds"), "{}", of(&[]).verdict);
+    let three = of(&["uniform", "fedprox"]);
+    assert!(three.verdict.starts_with("No difference between fedavg and fedtvd"), "{}", three.verdict);
+    let row = three.parts[0].rows.iter().find(|row| row.line.strategy == "fedtvd").unwrap();
+    assert!(row.line.low.unwrap() > 0.0 && row.line.p.is_none() && row.p_holm.is_none());
+}
