@@ -57,8 +57,10 @@ pub fn verdict(rows: &[Row]) -> String {
         found
     };
     let (better, worse, open) = (of(Standing::Better), of(Standing::Worse), of(Standing::Open));
-    let at =
-        if seeds < LEAST_FOR_A_TEST { format!("at only {seeds} seeds") } else { format!("at {seeds} seeds") };
+    let least = rows.iter().filter_map(|row| row.pairs).min().unwrap_or(seeds);
+    let count = if least == seeds { seeds.to_string() } else { format!("{least} to {seeds}") };
+    let few = least < LEAST_FOR_A_TEST;
+    let at = if few { format!("at only {count} seeds") } else { format!("at {count} seeds") };
     let mut parts = Vec::new();
     if !better.is_empty() {
         parts.push(format!("{} {} {name}", with_points(&better), are(&better, "better than")));
@@ -78,8 +80,7 @@ pub fn verdict(rows: &[Row]) -> String {
     }
     let told = !better.is_empty() || !worse.is_empty();
     // Student's t takes a handful of seeds at its word that they are normal; a reader should be warned.
-    let warning =
-        if told && seeds < LEAST_FOR_A_TEST && open.is_empty() { format!(" {at}") } else { String::new() };
+    let warning = if told && few && open.is_empty() { format!(" {at}") } else { String::new() };
     capital(&parts.join("; ")) + &warning + "."
 }
 

@@ -357,3 +357,35 @@ fn more_comparisons_ask_for_more_also_below_six_seeds() {
     let row = three.parts[0].rows.iter().find(|row| row.line.strategy == "fedtvd").unwrap();
     assert!(row.line.low.unwrap() > 0.0 && row.line.p.is_none() && row.p_holm.is_none());
 }
+
+#[test]
+fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
+    let mut records: Vec<Record> = (1..=4)
+        .flat_map(|seed| {
+            let noise = 0.01 * seed as f64;
+            [run("fedavg", seed, &[0.5 + noise], &[]), run("uniform", seed, &[0.48 + 2.0 * noise], &[])]
+        })
+        .collect();
+    let all = report(records.clone());
+    assert!(all.parts[0].table.columns[0].cells.iter().all(|cell| cell.rank.is_some()));
+    assert!(all.parts[0].setting.notes.is_empty());
+    records.push(run("fedtvd", 1, &[0.60], &[]));
+    records.push(run("fedtvd", 2, &[0.62], &[]));
+    let part = &report(records).parts[0];
+    assert_eq!(
+        part.setting.notes,
+        [
+            "fedtvd has 2 of 4 seeds (1, 2): its accuracy is over these alone, a difference over the seeds that both have."
+        ]
+    );
+    let texts: Vec<&str> = part.table.columns[0].cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["52.50 ± 1.29 (4)", "53.00 ± 2.58 (4)", "61.00 ± 1.41 (2)"]);
+    assert!(part.table.columns[0].cells.iter().all(|cell| cell.rank.is_none()));
+    assert!(part.verdict.ends_with("can be told at only 2 to 4 seeds."), "{}", part.verdict);
+    // Fewer seeds are no other split.
+    assert!(
+        part.heading.contains("2 to 4 of 4 seeds") && part.heading.contains("same split"),
+        "{}",
+        part.heading
+    );
+}
