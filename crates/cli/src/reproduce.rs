@@ -10,12 +10,15 @@ use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_data::set::Places;
 use fedtvd_lab::collection::Collection;
+use fedtvd_lab::departures::departures;
 use fedtvd_lab::forecast::forecast;
 use fedtvd_lab::grid::Cell;
 use fedtvd_lab::papers_figures::{papers_figures, table};
 use fedtvd_lab::preset::{self, Preset};
 use fedtvd_lab::reproduction::{Row, csv, markdown, rows};
 use fedtvd_lab::shard::Shard;
+use fedtvd_lab::slug::slug;
+use fedtvd_lab::sweep::Standing;
 use fedtvd_run::config::Config;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
@@ -50,7 +53,7 @@ pub(crate) struct Reproduce {
     /// How many threads; all cores unless given
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Do only part I of N, counted from 0
+    /// Do only part I of N, counted from 0; the table shows all parts that are done
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// Say how long it would take, and run nothing
@@ -79,6 +82,7 @@ struct View<'a> {
     experiment: String,
     table: u32,
     rows: &'a [Row],
+    departures: &'a [String],
     directory: &'a Path,
 }
 
@@ -92,10 +96,13 @@ impl Reproduce {
             Which::Figures => Preset::Figures,
             Which::Theory => return self.theory(),
         };
-        let grid = self.grid(preset)?;
+        let config = self.protocol()?;
+        let departures = departures(&config);
+        let grid = self.grid(preset, &config)?;
         let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let all: Vec<&Cell> = grid.iter().collect();
         let own: Vec<&Cell> =
-            grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
+            all.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| *cell).collect();
         let places = Places::new(self.data.clone());
         let workers = workers(self.workers)?;
         let quiet = self.output.quiet || self.output.json;
@@ -115,16 +122,26 @@ impl Reproduce {
             return Ok(());
         }
         let standings = run(&own, &self.out, &places, workers, self.output)?;
-        let rows = rows(preset, &own, &standings);
-        self.keep(&rows)?;
-        let drawn = if preset == Preset::Figures { self.draw(&own)? } else { String::new() };
-        let view = View { experiment: self.name(), table: preset.table(), rows: &rows, directory: &self.out };
-        self.output.answer(&view, || self.text(&rows) + &drawn)?;
-        match rows.iter().filter(|row| row.missing.is_some()).count() {
+        let here = rows(preset, &own, &standings, false);
+        let incomplete = here.iter().filter(|row| row.missing.is_some()).count();
+        // The table is of the whole grid: others may have done their parts, or not yet.
+        let mut standings = standings.into_iter();
+        let standing = |(place, cell): (usize, &&Cell)| {
+            let done_here = if shard.has(place) { standings.next() } else { None };
+            done_here.unwrap_or_else(|| Standing::found(&self.out.join(&cell.folder)))
+        };
+        let standings: Vec<Standing> = all.iter().enumerate().map(standing).collect();
+        let rows = rows(preset, &all, &standings, departures.is_empty());
+        self.keep(&rows, &departures)?;
+        let drawn = if preset == Preset::Figures { self.draw(&all)? } else { String::new() };
+        let (table, directory) = (preset.table(), self.out.as_path());
+        let view = View { experiment: self.name(), table, rows: &rows, departures: &departures, directory };
+        self.output.answer(&view, || self.text(&rows, &departures) + &drawn)?;
+        match incomplete {
             0 => Ok(()),
             some => Err(Failure::Work(anyhow!(
                 "{some} of {} rows are incomplete; the same command goes on",
-                rows.len()
+                here.len()
             ))),
         }
     }
@@ -145,20 +162,19 @@ impl Reproduce {
         for setting in &self.set {
             config.set(setting).map_err(Failure::request)?;
         }
+        if let Some(rounds) = self.rounds.filter(|_| !matches!(self.experiment, Which::Theory)) {
+            config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
+        }
         Ok(config)
     }
 
     /// The runs that were asked for.
-    fn grid(&self, preset: Preset) -> Result<Vec<Cell>, Failure> {
-        let mut config = self.protocol()?;
-        if let Some(rounds) = self.rounds {
-            config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
-        }
+    fn grid(&self, preset: Preset, config: &Config) -> Result<Vec<Cell>, Failure> {
         let named = |asked: &[String], own: Vec<String>| if asked.is_empty() { own } else { asked.to_vec() };
         let datasets = named(&self.dataset, preset.datasets().iter().map(|set| (*set).to_owned()).collect());
         let strategies = named(&self.strategies, preset.strategies());
-        let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
-        preset.cells(&config, &datasets, &strategies, &seeds).map_err(Failure::request)
+        let seeds = seeds(&self.seeds, config).map_err(Failure::Request)?;
+        preset.cells(config, &datasets, &strategies, &seeds).map_err(Failure::request)
     }
 
     fn done(&self, cell: &Cell) -> bool {
@@ -169,10 +185,18 @@ impl Reproduce {
         self.experiment.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
 
+    /// The table's file without its end; other data sets have another table.
+    fn file(&self) -> String {
+        match self.dataset.join(" ") {
+            none if none.is_empty() => self.name(),
+            named => format!("{}-{}", self.name(), slug(&named)),
+        }
+    }
+
     /// Writes the table beside the runs.
-    fn keep(&self, rows: &[Row]) -> Result<(), Failure> {
-        for (end, text) in [("md", markdown(rows)), ("csv", csv(rows))] {
-            let path = self.out.join(format!("{}.{end}", self.name()));
+    fn keep(&self, rows: &[Row], departures: &[String]) -> Result<(), Failure> {
+        for (end, text) in [("md", page(rows, departures)), ("csv", csv(rows))] {
+            let path = self.out.join(format!("{}.{end}", self.file()));
             std::fs::write(&path, text)
                 .with_context(|| format!("writing {}", path.display()))
                 .map_err(Failure::Work)?;
@@ -197,9 +221,19 @@ impl Reproduce {
         Ok(format!("\n{table}"))
     }
 
-    fn text(&self, rows: &[Row]) -> String {
+    fn text(&self, rows: &[Row], departures: &[String]) -> String {
         let out = quoted(&self.out.display().to_string());
-        let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds";
-        format!("{}{source}\nTable:  {out}/{}.md\nReport: fedtvd report {out}\n", markdown(rows), self.name())
+        let page = page(rows, departures);
+        format!("{page}\nTable:  {out}/{}.md\nReport: fedtvd report {out}\n", self.file())
     }
+}
+
+/// The table with what a reader has to know about it.
+fn page(rows: &[Row], departures: &[String]) -> String {
+    let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds";
+    let protocol = match departures {
+        [] => "protocol: the paper's".to_owned(),
+        some => format!("not the paper's protocol, so that no difference is shown: {}", some.join(", ")),
+    };
+    format!("{}\n{source}\n\n{protocol}\n", markdown(rows))
 }

@@ -11,7 +11,8 @@ fn reproduce(experiment: &str, strategies: &str) -> (String, String) {
     let call = ["reproduce", experiment, "--dataset", "fmnist-mini", "--seeds", "1", "--rounds", "1"];
     let answer = fedtvd(&[call.as_slice(), &["--strategies", strategies, "--out", &out, "--quiet"]].concat());
     assert_eq!(answer.code, 0, "{}", answer.err);
-    let table = std::fs::read_to_string(folder.path().join(format!("out/{experiment}.md"))).expect("a table");
+    let table = std::fs::read_to_string(folder.path().join(format!("out/{experiment}-fmnist-mini.md")))
+        .expect("a table");
     (answer.out, table)
 }
 
@@ -20,7 +21,9 @@ fn the_papers_tables_can_be_tried_on_the_embedded_data() {
     for (experiment, settings) in [("skew", 4), ("participation", 6), ("lambda", 2)] {
         let (answer, table) = reproduce(experiment, "fedtvd");
         // A head, a rule and one row per setting.
-        assert_eq!(table.lines().count(), 2 + settings, "{table}");
+        assert_eq!(table.lines().filter(|line| line.starts_with('|')).count(), 2 + settings, "{table}");
+        assert!(table.contains("paper: Selo, Kundroo, Kim, FGCS 2025"), "{table}");
+        assert!(table.contains("not the paper's protocol") && table.contains("rounds = 1 (300)"), "{table}");
         assert!(answer.starts_with(&table) && !table.contains("not run"), "{answer}");
     }
 }
@@ -62,4 +65,22 @@ fn the_papers_figures_can_be_drawn_from_the_embedded_data() {
     }
     // FedTVD's weights of the paper's three clients at temperature 1.
     assert!(answer.out.contains("fedtvd 0.341, 0.334, 0.325"), "{}", answer.out);
+}
+
+#[test]
+fn a_table_shows_what_all_shards_have_done() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call =
+        ["reproduce", "lambda", "--dataset", "fmnist-mini", "--seeds", "1", "--rounds", "1", "--quiet"];
+    let part = |shard: &str| {
+        let answer =
+            fedtvd(&[call.as_slice(), &["--strategies", "fedavg", "--out", &out, "--shard", shard]].concat());
+        assert_eq!(answer.code, 0, "{}", answer.err);
+        std::fs::read_to_string(folder.path().join("out/lambda-fmnist-mini.md")).expect("a table")
+    };
+    let half = part("0/2");
+    assert!(half.contains("1 row is incomplete: not run"), "{half}");
+    let whole = part("1/2");
+    assert!(!whole.contains("not run") && whole.lines().filter(|line| line.starts_with('|')).count() == 4);
 }

@@ -5,8 +5,10 @@ use crate::classes::Classes;
 use crate::curves::{Series, curves};
 use crate::record::Record;
 use crate::setting::Setting;
+use crate::slug::slug;
 use crate::svg::{Medium, Unit};
 use fedtvd_core::drift::Drift;
+use std::collections::BTreeSet;
 
 /// A figure of a report.
 #[derive(Clone, Debug)]
@@ -23,6 +25,8 @@ pub struct Figure {
     pub file: String,
     /// The same for the page.
     pub inline: String,
+    /// Places and labels of the strategies that the page shows one at a time; empty where it shows all at once.
+    pub switch: Vec<(usize, String)>,
 }
 
 /// A setting's figures, and a sentence for each that its runs do not tell enough for.
@@ -35,6 +39,7 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
         title: title.to_owned(),
         file,
         inline,
+        switch: Vec::new(),
     };
     let curve = |name, title: &str, unit, of: &dyn Fn(&Record) -> Option<Vec<Option<f64>>>| {
         let series = series(setting, labels, of)?;
@@ -82,7 +87,8 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
             "Clients over size and TVD; area: mean weight in the rounds in which they counted (seed {})",
             bubbles.seed
         );
-        figure(["weights", "Weights"], &title, bubbles.panels(&title), bubbles.interactive(&title))
+        let (file, inline) = (bubbles.panels(&title), bubbles.interactive(&title));
+        Figure { switch: bubbles.strategies, ..figure(["weights", "Weights"], &title, file, inline) }
     }));
     let classes = Classes::of(setting, labels);
     if classes.is_none() {
@@ -123,19 +129,14 @@ fn series(
     strategies.collect()
 }
 
-/// A title as part of a file's name.
-fn slug(title: &str) -> String {
-    let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
-    let words: String = title.chars().map(letter).collect();
-    words.split('-').filter(|word| !word.is_empty()).collect::<Vec<_>>().join("-")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_title_becomes_a_plain_name() {
-        assert_eq!(slug("split.alpha = 0.1, data.set = /a/b c"), "split.alpha-0.1-data.set-a-b-c");
+/// Numbers the second and every later one of figures whose files have the same name.
+pub(crate) fn tell_apart<'a>(figures: impl Iterator<Item = &'a mut Figure>) {
+    let mut taken = BTreeSet::new();
+    for figure in figures {
+        let plain = figure.file_name.trim_end_matches(".svg").to_owned();
+        let numbered = (2..).map(|number| format!("{plain}-{number}.svg"));
+        let mut names = std::iter::once(figure.file_name.clone()).chain(numbered);
+        figure.file_name = names.find(|name| !taken.contains(name)).expect("there is always a next number");
+        taken.insert(figure.file_name.clone());
     }
 }

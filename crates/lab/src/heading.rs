@@ -29,13 +29,24 @@ pub fn heading(setting: &Setting) -> String {
     };
     let records = || setting.strategies.iter().flat_map(|strategy| &strategy.records);
     let hardened = if records().all(|record| record.mode() != "paper") { " · hardened" } else { "" };
-    let count = setting.seeds().len();
-    let seeds = if count == 1 { "1 seed".to_owned() } else { format!("{count} seeds") };
+    let seeds = seeds(setting);
     format!(
         "{} · {clients} · {split} · {model}{hardened} · {seeds} × {} rounds",
         text("data.set"),
         text("rounds")
     )
+}
+
+/// How many seeds the strategies have.
+fn seeds(setting: &Setting) -> String {
+    let all = setting.seeds().len();
+    let counts = || setting.strategies.iter().map(|strategy| strategy.records.len());
+    match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+        (1, 1) if all == 1 => "1 seed".to_owned(),
+        (least, _) if least == all => format!("{all} seeds"),
+        (least, most) if least == most => format!("{least} of {all} seeds"),
+        (least, most) => format!("{least} to {most} of {all} seeds"),
+    }
 }
 
 /// What the clients are like, from all that ever counted.
@@ -44,6 +55,6 @@ pub fn population(setting: &Setting) -> Option<String> {
     let clients: Vec<_> = records.flat_map(|record| record.counted.values()).collect();
     let (least, most) = (clients.iter().map(|c| c.size).min()?, clients.iter().map(|c| c.size).max()?);
     let distance = crate::statistics::mean(&clients.iter().map(|client| client.tvd).collect::<Vec<_>>());
-    let same = if setting.notes.is_empty() { "same split, same start, same cohorts for all · " } else { "" };
+    let same = if setting.paired { "same split, same start, same cohorts for all · " } else { "" };
     Some(format!("{same}mean TVD {distance:.2} · sizes {least}–{most}"))
 }

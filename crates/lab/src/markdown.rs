@@ -1,8 +1,7 @@
 //! A report in Markdown, which is also what the terminal shows of it.
 
 use crate::report::{Part, Report};
-use crate::summary::Row;
-use crate::table::{Rank, Table, ranks};
+use crate::table::{Rank, Table, accuracies};
 use std::fmt::Write as _;
 
 /// A table whose columns are aligned also as plain text; the first column is words, the others are numbers.
@@ -67,10 +66,10 @@ pub fn overview(report: &Report) -> String {
 
 /// One setting as a column of the overview.
 pub(crate) fn column(part: &Part, labels: &[String]) -> Vec<(String, Option<Rank>)> {
-    let row = |label: &String| -> Option<&Row> { part.rows.iter().find(|row| &row.line.strategy == label) };
-    let ranks = ranks(&labels.iter().map(|label| row(label).map(|row| row.line.mean)).collect::<Vec<_>>());
-    let text = |label: &String| row(label).map_or("not run".to_owned(), crate::table::accuracy);
-    labels.iter().map(text).zip(ranks).collect()
+    let own = accuracies(&part.rows);
+    let place = |label: &String| part.rows.iter().position(|row| row.line.strategy == *label);
+    let cell = |label: &String| place(label).map_or(("not run".to_owned(), None), |place| own[place].clone());
+    labels.iter().map(cell).collect()
 }
 
 /// What the terminal shows: tables and verdicts.

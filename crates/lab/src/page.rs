@@ -180,30 +180,29 @@ fn charts(part: &Part, labels: &[String]) -> String {
     }
     text += "</div>\n";
     for figure in &part.figures {
-        text += &shown(figure, part, labels);
+        text += &shown(figure);
     }
     text + "</div>\n"
 }
 
-fn shown(figure: &Figure, part: &Part, labels: &[String]) -> String {
+fn shown(figure: &Figure) -> String {
     let Figure { name, title, inline, tab, .. } = figure;
-    let switch = if *name == "weights" { switch(part, labels) } else { String::new() };
+    let switch = if figure.switch.is_empty() { String::new() } else { switch(&figure.switch) };
     format!(
         "<figure data-name=\"{name}\" data-tab=\"{tab}\">\n{switch}{inline}<figcaption>{} <span class=\"readout\" aria-live=\"polite\"></span></figcaption>\n</figure>\n",
         escaped(title)
     )
 }
 
-/// Which strategy's weights the bubbles show.
-fn switch(part: &Part, labels: &[String]) -> String {
+/// Which strategy's weights the bubbles show: a button for each that has any.
+fn switch(strategies: &[(usize, String)]) -> String {
     let mut text = String::from("<div class=\"switch\" role=\"group\" aria-label=\"whose weights\">");
-    for (column, label) in part.table.labels.iter().enumerate() {
-        let place = labels.iter().position(|own| own == label).unwrap_or(column);
+    for (column, (place, label)) in strategies.iter().enumerate() {
         let pressed = column == 0;
         let _ = write!(
             text,
             "<button type=\"button\" aria-pressed=\"{pressed}\" data-column=\"{column}\" data-s=\"{place}\">{}{}</button>",
-            swatch(place),
+            swatch(*place),
             escaped(label)
         );
     }

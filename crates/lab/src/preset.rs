@@ -136,7 +136,11 @@ fn model(dataset: &str) -> &'static str {
 
 /// What the paper reports of a run's setting and strategy.
 pub fn reported(preset: Preset, experiment: &Experiment) -> Option<Figure> {
-    let alpha = (experiment.split.kind == Kind::Dirichlet).then_some(experiment.split.alpha);
+    let alpha = match experiment.split.kind {
+        Kind::Dirichlet => Some(experiment.split.alpha),
+        Kind::Iid => None,
+        _ => return None,
+    };
     figures().into_iter().find(|figure| {
         figure.table == preset.table()
             && figure.dataset == experiment.data.set
@@ -164,6 +168,19 @@ mod tests {
             let expected = figures().iter().filter(|figure| figure.table == preset.table()).count();
             assert_eq!(found, expected, "{preset:?}");
         }
+    }
+
+    #[test]
+    fn the_paper_reports_nothing_of_other_kinds_of_split() {
+        let mut config = protocol();
+        config.set("split.kind=shards").unwrap();
+        let names = ["fedavg".to_owned()];
+        let cells = Preset::Skew.cells(&config, &["fmnist".to_owned()], &names, &[1]).unwrap();
+        let found: Vec<&Cell> =
+            cells.iter().filter(|cell| reported(Preset::Skew, &cell.experiment).is_some()).collect();
+        // The preset's own IID setting is the only one that the paper has.
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0].experiment.split.kind, Kind::Iid);
     }
 
     #[test]

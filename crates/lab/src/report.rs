@@ -2,7 +2,7 @@
 
 use crate::collection::Collection;
 use crate::explanation::Explanation;
-use crate::figures::{Figure, figures};
+use crate::figures::{Figure, figures, tell_apart};
 use crate::heading::{heading, population};
 use crate::illustration::{distinct, illustration, papers_clients};
 use crate::record::{Record, Unfinished};
@@ -88,7 +88,9 @@ impl Report {
         }
         let (notes, illustration) = (notes(&collection), weights_of_the_papers_clients(&collection, &labels));
         let Collection { settings, unfinished, versions, .. } = collection;
-        let parts: Vec<Part> = settings.into_iter().map(|setting| part(setting, &labels, request)).collect();
+        let mut parts: Vec<Part> =
+            settings.into_iter().map(|setting| part(setting, &labels, request)).collect();
+        tell_apart(parts.iter_mut().flat_map(|part| &mut part.figures));
         let verdict = match parts.as_slice() {
             [only] => only.verdict.clone(),
             several => {
@@ -191,8 +193,8 @@ fn method(question: &Question) -> String {
         text,
         "Differences are paired: the same seed has the same split, initial model and cohorts for all strategies. \
          Their intervals hold for one comparison at a time; p is corrected for all comparisons of a setting, and is \
-         computed from {LEAST_FOR_A_TEST} seeds on. A difference counts as told where p is below 0.05, and below \
-         {LEAST_FOR_A_TEST} seeds where the 95 % interval does not contain 0."
+         shown from {LEAST_FOR_A_TEST} seeds on. A difference counts as told where this p is below 0.05, at any number \
+         of seeds."
     );
     text
 }

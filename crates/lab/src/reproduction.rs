@@ -26,14 +26,14 @@ pub struct Row {
     pub paper_mean: Option<f64>,
     /// Its deviation over five runs.
     pub paper_std: Option<f64>,
-    /// Ours less the paper's.
+    /// Ours less the paper's; `None` where ours does not follow its protocol.
     pub difference: Option<f64>,
     /// Why some seeds are missing, if any are.
     pub missing: Option<String>,
 }
 
-/// Rows of a preset's cells, in their order.
-pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing]) -> Vec<Row> {
+/// Rows of a preset's cells, in their order. Where they follow the paper's protocol they can be compared with it.
+pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing], faithful: bool) -> Vec<Row> {
     let key = |cell: &Cell| {
         let set = cell.experiment.data.set.clone();
         (set, setting(cell), cell.experiment.run.strategy.label.clone())
@@ -53,7 +53,9 @@ pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing]) -> Vec<Row>
     let row = |at: usize| {
         let own: Vec<(&&Cell, &Standing)> =
             cells.iter().zip(standings).filter(|(cell, _)| key(cell) == keys[at]).collect();
-        row(preset, &keys[at], &own)
+        let mut row = row(preset, &keys[at], &own);
+        row.difference = row.difference.filter(|_| faithful);
+        row
     };
     order.into_iter().map(row).collect()
 }
@@ -135,7 +137,8 @@ pub fn markdown(rows: &[Row]) -> String {
         }
     }
     for (why, count) in reasons {
-        let _ = write!(text, "\n{count} rows are incomplete: {why}\n");
+        let are = if count == 1 { "row is" } else { "rows are" };
+        let _ = write!(text, "\n{count} {are} incomplete: {why}\n");
     }
     text
 }
@@ -179,7 +182,7 @@ mod tests {
         }))
     }
 
-    fn table() -> Vec<Row> {
+    fn table(faithful: bool) -> Vec<Row> {
         let names = ["fedavg", "uniform"].map(str::to_owned);
         let cells = Preset::Skew.cells(&protocol(), &["fmnist".to_owned()], &names, &[1, 2]).unwrap();
         let cells: Vec<&Cell> = cells.iter().collect();
@@ -191,12 +194,12 @@ mod tests {
                 _ => Standing::Stopped(0),
             })
             .collect();
-        rows(Preset::Skew, &cells, &standings)
+        rows(Preset::Skew, &cells, &standings, faithful)
     }
 
     #[test]
     fn the_papers_figure_stands_beside_ours() {
-        let rows = table();
+        let rows = table(true);
         assert_eq!(rows.len(), 8, "four settings of two strategies");
         let first = &rows[0];
         assert_eq!((first.strategy.as_str(), first.seeds, first.paper_mean), ("fedavg", 2, Some(82.64)));
@@ -205,8 +208,14 @@ mod tests {
     }
 
     #[test]
+    fn another_protocol_has_no_difference_to_the_paper() {
+        let first = &table(false)[0];
+        assert_eq!((first.seeds, first.paper_mean, first.difference), (2, Some(82.64), None));
+    }
+
+    #[test]
     fn what_was_not_run_says_so() {
-        let rows = table();
+        let rows = table(true);
         assert_eq!((rows[2].mean, rows[2].missing.as_deref()), (None, Some("not run")));
         let text = markdown(&rows);
         assert!(text.lines().nth(4).is_some_and(|line| line.contains("not run")), "{text}");

@@ -4,7 +4,7 @@ use crate::record::Record;
 use fedtvd_core::notation;
 use fedtvd_core::strategy::ALL;
 use fedtvd_run::config::Config;
-use fedtvd_run::keys::{self, Kind};
+use fedtvd_run::keys::{self, Key, Kind};
 use fedtvd_run::value::Value;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,6 +20,8 @@ pub struct Setting {
     pub strategies: Vec<Strategy>,
     /// What a reader should know about these runs.
     pub notes: Vec<String>,
+    /// Whether all runs of a seed have the same split of the same data.
+    pub paired: bool,
 }
 
 /// One strategy with all seeds.
@@ -37,11 +39,7 @@ pub type Values = Vec<(&'static str, Value)>;
 impl Setting {
     /// All seeds that any strategy has.
     pub fn seeds(&self) -> Vec<u64> {
-        let records = self.strategies.iter().flat_map(|strategy| &strategy.records);
-        let mut seeds: Vec<u64> = records.map(|record| record.summary.seed).collect();
-        seeds.sort_unstable();
-        seeds.dedup();
-        seeds
+        all_seeds(&self.strategies)
     }
 
     /// What stands behind a key.
@@ -70,8 +68,11 @@ pub(crate) fn settings(records: Vec<Record>) -> Vec<Setting> {
     groups.sort_by(|(one, _), (other, _)| order(one, other));
     let all: Vec<Values> = groups.iter().map(|(values, _)| values.clone()).collect();
     let setting = |(values, records): (Values, Vec<Record>)| {
-        let (strategies, notes) = strategies(records, modes.len() > 1);
-        Setting { title: title(&values, &all), values, strategies, notes }
+        let (strategies, mut notes) = strategies(records, modes.len() > 1);
+        let odd = odd_splits(&strategies);
+        let paired = odd.is_empty();
+        notes.extend(odd.into_iter().chain(fewer_seeds(&strategies)));
+        Setting { title: title(&values, &all), values, strategies, notes, paired }
     };
     groups.into_iter().map(setting).collect()
 }
@@ -130,12 +131,19 @@ fn order_of_values(one: &Value, other: &Value) -> Ordering {
 /// Keys in which settings differ, with the values that this one has.
 fn title(own: &Values, all: &[Values]) -> String {
     let find = |values: &Values, path: &str| values.iter().find(|(p, _)| *p == path).map(|(_, v)| v.clone());
-    // A key that another setting does not have says nothing that its kind of split does not say.
-    let other = |values: &Values, path: &str| matches!((find(values, path), find(own, path)), (Some(a), Some(b)) if a != b);
-    let differs = |path: &&'static str| all.iter().any(|values| other(values, path));
-    let paths = keys::ALL.iter().map(|key| key.path).filter(differs);
-    let words = paths.filter_map(|path| Some(format!("{path} = {}", shown(&find(own, path)?))));
-    words.collect::<Vec<_>>().join(", ")
+    let differs = |key: &&Key| {
+        let here = find(own, key.path);
+        all.iter().map(|values| find(values, key.path)).any(|there| match key.kind {
+            Kind::Seed => there != here,
+            // A key that another setting does not have says nothing that its kind of split does not say.
+            _ => matches!((there, &here), (Some(there), Some(here)) if there != *here),
+        })
+    };
+    let word = |key: &Key| match find(own, key.path) {
+        Some(value) => format!("{} = {}", key.path, shown(&value)),
+        None => format!("{} follows seed", key.path),
+    };
+    keys::ALL.iter().filter(differs).map(word).collect::<Vec<_>>().join(", ")
 }
 
 /// A value without quotation marks.
@@ -179,7 +187,6 @@ fn strategies(mut records: Vec<Record>, with_mode: bool) -> (Vec<Strategy>, Vec<
             },
         }
     }
-    notes.extend(odd_splits(&strategies));
     (strategies, notes)
 }
 
@@ -195,6 +202,28 @@ fn odd_splits(strategies: &[Strategy]) -> Vec<String> {
         format!("The runs with seed {seed} do not all have the same split of the same data: differences between them are not paired.")
     })
     .collect()
+}
+
+fn all_seeds(strategies: &[Strategy]) -> Vec<u64> {
+    let records = strategies.iter().flat_map(|strategy| &strategy.records);
+    records.map(|record| record.summary.seed).collect::<BTreeSet<u64>>().into_iter().collect()
+}
+
+/// Strategies that do not have all seeds, so that their accuracies are not over the same ones as the others'.
+fn fewer_seeds(strategies: &[Strategy]) -> Vec<String> {
+    let all = all_seeds(strategies).len();
+    let fewer = strategies.iter().filter(|strategy| strategy.records.len() < all);
+    fewer
+        .map(|Strategy { label, records }| {
+            let seeds: Vec<String> = records.iter().map(|record| record.summary.seed.to_string()).collect();
+            format!(
+                "{label} has {} of {all} seeds ({}): its accuracy is over these alone, a difference over the seeds that \
+                 both have.",
+                seeds.len(),
+                seeds.join(", ")
+            )
+        })
+        .collect()
 }
 
 /// Where a label stands in tables: by the methods' places in the registry, then by its text.

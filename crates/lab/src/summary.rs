@@ -55,6 +55,9 @@ pub struct Row {
     pub bootstrap_high: Option<f64>,
     /// p after Holm's correction for the number of strategies that are compared with the baseline.
     pub p_holm: Option<f64>,
+    /// The same from two shared seeds on: what decides whether a difference counts as told.
+    #[serde(skip)]
+    pub chance: Option<f64>,
     /// Deviation of the accuracy over clients, each on its own label distribution.
     pub client_deviation: Option<f64>,
     /// Mean accuracy of the worst tenth of the clients.
@@ -126,9 +129,12 @@ pub fn rows(setting: &Setting, question: &Question) -> Vec<Row> {
     let target = question.target.unwrap_or_else(|| mean(&finals(&baseline.records)));
     let row = |strategy: &Strategy| row(strategy, baseline, target, question.deviation);
     let mut rows: Vec<Row> = setting.strategies.iter().map(row).collect();
-    let tested: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].line.p.is_some()).collect();
-    let adjusted = holm(&tested.iter().filter_map(|&place| rows[place].line.p).collect::<Vec<_>>());
-    tested.into_iter().zip(adjusted).for_each(|(place, p)| rows[place].p_holm = Some(p));
+    let compared: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].chance.is_some()).collect();
+    let adjusted = holm(&compared.iter().filter_map(|&place| rows[place].chance).collect::<Vec<_>>());
+    for (place, p) in compared.into_iter().zip(adjusted) {
+        rows[place].chance = Some(p);
+        rows[place].p_holm = rows[place].line.p.map(|_| p);
+    }
     rows
 }
 
@@ -172,6 +178,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         bootstrap_low: drawn.map(|[low, _]| low),
         bootstrap_high: drawn.map(|[_, high]| high),
         p_holm: None,
+        chance: differences.as_deref().filter(|pairs| pairs.len() > 1).map(paired),
         client_deviation: fair(|spread| spread.deviation),
         worst_decile: fair(|spread| spread.worst_decile),
         bytes_up: bytes(|record| record.bytes_up),

@@ -27,6 +27,17 @@ pub enum Standing {
     Failed(String),
 }
 
+impl Standing {
+    /// How a run stands by what is in its directory alone; one that cannot be read has not begun.
+    pub fn found(directory: &Path) -> Self {
+        let Ok(run) = RunDirectory::open(directory) else { return Self::Stopped(0) };
+        match run.summary() {
+            Ok(Some(summary)) => Self::Done(Box::new(summary)),
+            _ => Self::Stopped(run.lines().map_or(0, |lines| lines.len() as u32)),
+        }
+    }
+}
+
 /// What happens while a sweep runs; `place` is the cell's.
 pub enum Event<'a> {
     /// A cell starts, or goes on after some rounds; there may be notes.
@@ -96,7 +107,7 @@ impl Sweep<'_> {
             return Ok(Standing::Done(Box::new(summary)));
         }
         if self.stop.load(Ordering::Relaxed) {
-            return Ok(Standing::Stopped(0));
+            return Ok(Standing::found(directory));
         }
         let runner = if begun {
             match Runner::resume(directory, self.places, means)? {

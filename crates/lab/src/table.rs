@@ -48,7 +48,6 @@ impl Table {
     /// The table of some rows; `target` is the accuracy to reach, where it is not the baseline's.
     pub fn new(rows: &[Row], target: Option<f64>) -> Self {
         let baseline = rows.iter().find(|row| row.pairs.is_none()).map_or("", |row| &row.line.strategy);
-        let ranks = ranks(&rows.iter().map(|row| Some(row.line.mean)).collect::<Vec<_>>());
         let column = |head: &str, about: &str, cell: &dyn Fn(&Row) -> Option<(String, f64)>| {
             let cells: Vec<Option<(String, f64)>> = rows.iter().map(cell).collect();
             let told = cells.iter().any(Option::is_some);
@@ -61,8 +60,14 @@ impl Table {
         let goal =
             target.map_or(format!("{baseline}'s final accuracy"), |target| format!("{} %", 100.0 * target));
         let last = format!("mean accuracy of the last {LAST} rounds in %, mean and deviation over seeds");
+        let cells = accuracies(rows).into_iter().zip(rows).map(|((text, rank), row)| Cell {
+            text,
+            value: Some(row.line.mean),
+            rank,
+        });
+        let accuracy = Column { head: "accuracy".to_owned(), about: last, cells: cells.collect() };
         let columns = [
-            column("accuracy", &last, &|row| Some((accuracy(row), row.line.mean))),
+            (!rows.is_empty()).then_some(accuracy),
             column(
                 &format!("vs {baseline}"),
                 "paired difference in points and its 95 % interval by Student's t",
@@ -107,18 +112,22 @@ impl Table {
                 Some((format!("{:.1}", bytes / 1e6), bytes))
             }),
         ];
-        let mut columns: Vec<Column> = columns.into_iter().flatten().collect();
-        if let Some(first) = columns.first_mut() {
-            first.cells.iter_mut().zip(ranks).for_each(|(cell, rank)| cell.rank = rank);
-        }
+        let columns = columns.into_iter().flatten().collect();
         Self { labels: rows.iter().map(|row| row.line.strategy.clone()).collect(), columns }
     }
 }
 
-/// Mean and deviation in per cent.
-pub fn accuracy(row: &Row) -> String {
-    let spread = row.line.std.map_or(String::new(), |std| format!(" ± {}", points(std)));
-    points(row.line.mean) + &spread
+/// Row by row mean and deviation in per cent, and who is best. Means over different seeds are not ranked; behind each
+/// stands then over how many seeds it is.
+pub fn accuracies(rows: &[Row]) -> Vec<(String, Option<Rank>)> {
+    let alike = rows.iter().all(|row| row.seeds == rows[0].seeds);
+    let means: Vec<Option<f64>> = rows.iter().map(|row| Some(row.line.mean).filter(|_| alike)).collect();
+    let text = |row: &Row| {
+        let spread = row.line.std.map_or(String::new(), |std| format!(" ± {}", points(std)));
+        let seeds = if alike { String::new() } else { format!(" ({})", row.seeds.len()) };
+        points(row.line.mean) + &spread + &seeds
+    };
+    rows.iter().map(text).zip(ranks(&means)).collect()
 }
 
 fn points(share: f64) -> String {
@@ -137,7 +146,7 @@ fn p_text(p: f64) -> String {
 }
 
 /// Who is best and second among numbers as they are printed, in per cent with two digits; equals share their place.
-pub fn ranks(values: &[Option<f64>]) -> Vec<Option<Rank>> {
+fn ranks(values: &[Option<f64>]) -> Vec<Option<Rank>> {
     let printed = |value: f64| (1e4 * value).round() as i64;
     let mut places: Vec<i64> = values.iter().flatten().map(|value| printed(*value)).collect();
     places.sort_unstable_by(|a, b| b.cmp(a));

@@ -17,16 +17,12 @@ pub enum Standing {
 const LEVEL: f64 = 0.05;
 
 impl Row {
-    /// How the strategy stands to the baseline: by Holm's p from six shared seeds on, by Student's interval below;
-    /// `None` for the baseline itself.
+    /// How the strategy stands to the baseline by Holm's p, however few seeds they share; `None` for the baseline
+    /// itself.
     pub fn standing(&self) -> Option<Standing> {
-        let Line { difference, low, high, .. } = self.line;
+        let Line { difference, .. } = self.line;
         self.pairs?;
-        let told = match (self.p_holm, low, high) {
-            (Some(p), ..) => p < LEVEL,
-            (None, Some(low), Some(high)) => low > 0.0 || high < 0.0,
-            _ => false,
-        };
+        let told = self.chance.is_some_and(|p| p < LEVEL);
         Some(match difference {
             Some(difference) if told && difference > 0.0 => Standing::Better,
             Some(difference) if told && difference < 0.0 => Standing::Worse,
@@ -61,8 +57,10 @@ pub fn verdict(rows: &[Row]) -> String {
         found
     };
     let (better, worse, open) = (of(Standing::Better), of(Standing::Worse), of(Standing::Open));
-    let at =
-        if seeds < LEAST_FOR_A_TEST { format!("at only {seeds} seeds") } else { format!("at {seeds} seeds") };
+    let least = rows.iter().filter_map(|row| row.pairs).min().unwrap_or(seeds);
+    let count = if least == seeds { seeds.to_string() } else { format!("{least} to {seeds}") };
+    let few = least < LEAST_FOR_A_TEST;
+    let at = if few { format!("at only {count} seeds") } else { format!("at {count} seeds") };
     let mut parts = Vec::new();
     if !better.is_empty() {
         parts.push(format!("{} {} {name}", with_points(&better), are(&better, "better than")));
@@ -81,9 +79,8 @@ pub fn verdict(rows: &[Row]) -> String {
         parts.push(format!("no difference between {name} and {names} can be told {at}"));
     }
     let told = !better.is_empty() || !worse.is_empty();
-    // Below six seeds nothing is corrected for the number of comparisons; a reader should be warned.
-    let warning =
-        if told && seeds < LEAST_FOR_A_TEST && open.is_empty() { format!(" {at}") } else { String::new() };
+    // Student's t takes a handful of seeds at its word that they are normal; a reader should be warned.
+    let warning = if told && few && open.is_empty() { format!(" {at}") } else { String::new() };
     capital(&parts.join("; ")) + &warning + "."
 }
 

@@ -300,3 +300,92 @@ fn strategies_can_be_chosen_and_those_that_no_run_has_are_refused() {
     collection.keep(&["fedtvd".to_owned()]).unwrap();
     assert_eq!(collection.labels(), ["fedtvd"]);
 }
+
+#[test]
+fn no_file_of_a_report_has_the_name_of_another() {
+    let correlated = |correlation: &str| {
+        run("fedavg", 1, &[0.5], &["split.kind=correlated", &format!("split.correlation={correlation}")])
+    };
+    let signs = report(vec![correlated("-0.8"), correlated("0.8")]);
+    // Neither has a letter that a file's name keeps.
+    let folders =
+        report(["data.set=/a b", "data.set=/a-b"].map(|set| run("fedavg", 1, &[0.5], &[set])).to_vec());
+    for report in [signs, folders] {
+        let mut names: Vec<String> = report.files().into_iter().map(|(name, _)| name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:?}");
+    }
+}
+
+#[test]
+fn the_bubbles_have_a_button_for_each_strategy_that_they_know() {
+    // No seed is shared by all: the first strategy's is drawn, which uniform does not have.
+    let runs = [("fedavg", 1), ("fedtvd", 1), ("uniform", 2)];
+    let files = report(runs.map(|(name, seed)| run(name, seed, &[0.5], &[])).to_vec()).files();
+    let page = &files.iter().find(|(name, _)| name == "report.html").unwrap().1;
+    let buttons = page.matches("data-column=").count();
+    let weights = page.split("data-w=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_eq!((buttons, weights.split(' ').count()), (2, 2), "{weights}");
+    assert!(page.contains("data-column=\"1\" data-s=\"2\""), "the second button is fedtvd's");
+}
+
+#[test]
+fn a_seed_that_is_set_in_one_setting_alone_tells_them_apart() {
+    let report = report(vec![run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.6], &["split.seed=7"])]);
+    let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
+    assert_eq!(titles, ["split.seed = 7", "split.seed follows seed"]);
+}
+
+#[test]
+fn more_comparisons_ask_for_more_also_below_six_seeds() {
+    let of = |others: &[&str]| {
+        let runs = [(1, 0.03), (2, 0.05), (3, 0.04), (4, 0.01)].into_iter().flat_map(|(seed, better)| {
+            let mut runs = vec![run("fedavg", seed, &[0.5], &[]), run("fedtvd", seed, &[0.5 + better], &[])];
+            // As much better as worse.
+            let noise = if seed % 2 == 0 { 0.48 } else { 0.52 };
+            runs.extend(others.iter().map(|name| run(name, seed, &[noise], &[])));
+            runs
+        });
+        report(runs.collect())
+    };
+    // t = 0.0325 / (0.0171 / 2) = 3.81 with 3 degrees of freedom: p = 0.032 alone, 0.095 as one of three.
+    assert!(of(&[]).verdict.contains("is better than fedavg at only 4 seeds"), "{}", of(&[]).verdict);
+    let three = of(&["uniform", "fedprox"]);
+    assert!(three.verdict.starts_with("No difference between fedavg and fedtvd"), "{}", three.verdict);
+    let row = three.parts[0].rows.iter().find(|row| row.line.strategy == "fedtvd").unwrap();
+    assert!(row.line.low.unwrap() > 0.0 && row.line.p.is_none() && row.p_holm.is_none());
+}
+
+#[test]
+fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
+    let mut records: Vec<Record> = (1..=4)
+        .flat_map(|seed| {
+            let noise = 0.01 * seed as f64;
+            [run("fedavg", seed, &[0.5 + noise], &[]), run("uniform", seed, &[0.48 + 2.0 * noise], &[])]
+        })
+        .collect();
+    let all = report(records.clone());
+    assert!(all.parts[0].table.columns[0].cells.iter().all(|cell| cell.rank.is_some()));
+    assert!(all.parts[0].setting.notes.is_empty());
+    records.push(run("fedtvd", 1, &[0.60], &[]));
+    records.push(run("fedtvd", 2, &[0.62], &[]));
+    let part = &report(records).parts[0];
+    assert_eq!(
+        part.setting.notes,
+        [
+            "fedtvd has 2 of 4 seeds (1, 2): its accuracy is over these alone, a difference over the seeds that both have."
+        ]
+    );
+    let texts: Vec<&str> = part.table.columns[0].cells.iter().map(|cell| cell.text.as_str()).collect();
+    assert_eq!(texts, ["52.50 ± 1.29 (4)", "53.00 ± 2.58 (4)", "61.00 ± 1.41 (2)"]);
+    assert!(part.table.columns[0].cells.iter().all(|cell| cell.rank.is_none()));
+    assert!(part.verdict.ends_with("can be told at only 2 to 4 seeds."), "{}", part.verdict);
+    // Fewer seeds are no other split.
+    assert!(
+        part.heading.contains("2 to 4 of 4 seeds") && part.heading.contains("same split"),
+        "{}",
+        part.heading
+    );
+}
