@@ -19,7 +19,11 @@ pub fn heading(setting: &Setting) -> String {
             let cohort = cohort_size(fraction, clients as usize);
             format!("{clients} clients, {cohort} per round")
         }
-        (_, Some(fraction)) => format!("{} % of the clients per round", 100.0 * fraction),
+        (_, Some(fraction)) => {
+            // 0.57 is 56.99999999999999 %.
+            let share = (1e4 * fraction).round() / 100.0;
+            format!("{share} % of the clients per round")
+        }
         _ => String::new(),
     };
     let split = setting.value("split.alpha").map_or(kind.clone(), |alpha| format!("{kind} {}", shown(alpha)));
