@@ -14,7 +14,7 @@ use thiserror::Error;
 pub struct Cell {
     /// What the axes set, as `key = value`, without strategy and seed.
     pub setting: Vec<String>,
-    /// The configuration under its canonical name.
+    /// The configuration under its canonical name, with the name of the sweep.
     pub config: Config,
     /// The same as types.
     pub experiment: Experiment,
@@ -91,10 +91,13 @@ impl Combination {
             .filter(|(_, path, _)| !["seed", "strategy.name"].contains(&path.as_str()))
             .map(|(_, path, value)| format!("{path} = {value}"))
             .collect();
-        let config = config.canonical()?;
+        let name = config.get("name");
+        let mut config = config.canonical()?;
         let wrong = |error| GridError::Experiment { setting: setting.clone(), error };
         let experiment = Experiment::of(&config).map_err(wrong)?;
         let folder = folder(&config, &experiment);
+        // Reports show the name, but a run is the same under any.
+        config.choose(0, "name", name)?;
         Ok(Cell { setting, config, experiment, folder })
     }
 }
@@ -140,8 +143,17 @@ mod tests {
         let other = grid("[strategy]\nname = \"fedtvd\"\n[sweep]\nlambda = [0.25]\n").unwrap();
         assert_eq!(one[0].folder, other[0].folder);
         assert!(one[0].folder.starts_with("fedtvd-lambda-0.25-seed1-"), "{}", one[0].folder);
+        assert_eq!(one[0].config.get("name"), Value::Text("a".to_owned()), "the name stays with the run");
         let third = grid("rounds = 7\n[sweep]\nlambda = [0.25]\n").unwrap();
         assert_ne!(one[0].folder, third[0].folder);
+    }
+
+    #[test]
+    fn a_run_has_the_folder_that_it_always_had() {
+        // As the program called it when the first long runs were made: it is how they are found again.
+        let cells =
+            grid("name = \"a\"\nrounds = 1\nmodel.name = \"logistic\"\n[sweep]\nseed = [1]\n").unwrap();
+        assert_eq!(cells[0].folder, "fedtvd-seed1-5fe8857eb7a0dcb1");
     }
 
     #[test]
