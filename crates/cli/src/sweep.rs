@@ -6,7 +6,7 @@ use crate::watch::stop_flag;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::Places;
-use fedtvd_lab::grid::{Cell, cells};
+use fedtvd_lab::grid::{Cell, cells, swept};
 use fedtvd_lab::shard::Shard;
 use fedtvd_lab::slug::slug;
 use fedtvd_lab::sweep::{Standing, Sweep as Runs};
@@ -85,6 +85,8 @@ impl Sweep {
                 "there is nothing to sweep over: the configuration has no [sweep] table; fedtvd sweep --help shows one"
             )));
         }
+        let keys = swept(&axes).map_err(Failure::request)?;
+        self.configured.refuse(&keys, "is set by a list of the sweep")?;
         let grid = cells(&config, &axes).map_err(Failure::request)?;
         let out = self.out.clone().unwrap_or_else(|| place(&config, &grid));
         if self.list {
