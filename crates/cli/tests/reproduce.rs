@@ -112,3 +112,21 @@ fn what_would_have_no_effect_is_refused() {
         assert!(answer.err.starts_with(&format!("fedtvd: {sentence}")), "{arguments:?}: {}", answer.err);
     }
 }
+
+#[test]
+fn the_theory_tells_what_was_measured_and_what_the_bound_needs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call =
+        ["reproduce", "theory", "--seeds", "1", "--rounds", "2", "--dataset", "fmnist-mini", "--quiet"];
+    let answer = fedtvd(&[call.as_slice(), &["--set", "clients=10", "--out", &out]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(answer.out.contains("fmnist-mini\", 10 clients, seeds 1."), "{}", answer.out);
+    // The last round is looked at, and ten clients have no cohorts of ten.
+    assert!(
+        answer.out.contains("| 0.1 | fedtvd | 2 |") && !answer.out.contains("| cohorts |"),
+        "{}",
+        answer.out
+    );
+    assert!(answer.out.contains("| delta^2 | C |"), "{}", answer.out);
+}
