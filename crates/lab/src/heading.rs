@@ -60,5 +60,5 @@ pub fn population(setting: &Setting) -> Option<String> {
     let (least, most) = (clients.iter().map(|c| c.size).min()?, clients.iter().map(|c| c.size).max()?);
     let distance = crate::statistics::mean(&clients.iter().map(|client| client.tvd).collect::<Vec<_>>());
     let same = if setting.paired { "same split, same start, same cohorts for all · " } else { "" };
-    Some(format!("{same}mean TVD {distance:.2} · sizes {least}–{most}"))
+    Some(format!("{same}clients that counted: mean TVD {distance:.2}, sizes {least}–{most}"))
 }
