@@ -102,17 +102,12 @@ impl Compare {
     }
 }
 
-/// What can be said, and what cannot.
-fn verdicts(lines: &[&Line], seeds: usize) -> Vec<String> {
-    let first = &lines[0].strategy;
-    if seeds < 2 {
-        return vec!["One seed tells no strategies apart; use --seeds 5.".to_owned()];
+/// What can be said, and what cannot: the page's sentence.
+fn verdict(part: &Part, seeds: usize) -> String {
+    match seeds {
+        1 => "One seed tells no strategies apart; use --seeds 5.".to_owned(),
+        _ => part.verdict.clone(),
     }
-    let open = lines.iter().filter(|line| line.undecided());
-    open.map(|line| {
-        format!("No difference between {} and {first} can be told at {seeds} seeds.", line.strategy)
-    })
-    .collect()
 }
 
 /// Every seed's split is kept until all runs are done.
@@ -206,7 +201,7 @@ fn text(part: &Part, lines: &[&Line], page: &Path) -> String {
     let means: Vec<Vec<f64>> =
         part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
     text += &chart(&means, 70, 14);
-    verdicts(lines, seeds).iter().for_each(|verdict| text += &format!("{verdict}\n"));
+    let _ = writeln!(text, "{}", verdict(part, seeds));
     let _ = writeln!(text, "Page:  {}      (--open)", page.display());
     text + "Next:  fedtvd weights --counts \"30,30,30;20,40,40;10,30,70\"   ·   fedtvd init > mine.toml\n"
 }

@@ -2,7 +2,7 @@
 
 use crate::compare::seeds;
 use crate::report::write;
-use crate::request::{Failure, Output, quoted, workers};
+use crate::request::{Failure, Output, quoted, refuse, workers};
 use crate::run::duration;
 use crate::sweep::run;
 use crate::theory;
@@ -96,6 +96,8 @@ impl Reproduce {
             Which::Figures => Preset::Figures,
             Which::Theory => return self.theory(),
         };
+        let keys = preset.keys().map_err(Failure::request)?;
+        refuse(&self.set, |path| keys.contains(path), "is what the experiment varies")?;
         let config = self.protocol()?;
         let departures = departures(&config);
         let grid = self.grid(preset, &config)?;
@@ -148,6 +150,31 @@ impl Reproduce {
 
     /// The theory needs no training runs.
     fn theory(&self) -> Result<(), Failure> {
+        for (given, option) in [
+            (self.dry_run, "--dry-run"),
+            (!self.strategies.is_empty(), "--strategies"),
+            (self.shard.is_some(), "--shard"),
+            (self.workers.is_some(), "--workers"),
+            (self.dataset.len() > 1, "a second --dataset"),
+        ] {
+            if given {
+                return Err(Failure::Request(anyhow!(
+                    "reproduce theory has no training runs and knows no {option}; leave it out"
+                )));
+            }
+        }
+        if self.rounds == Some(0) {
+            return Err(Failure::Request(anyhow!("--rounds 0 is not allowed; it must be a number above 0")));
+        }
+        let idle = |path: &str| {
+            matches!(path, "split.alpha" | "split.kind")
+                || !(path.starts_with("data.") || path.starts_with("split."))
+        };
+        refuse(
+            &self.set,
+            idle,
+            "has no place in the theory, which takes keys of data and other keys of split",
+        )?;
         let mut config = self.protocol()?;
         if let Some(set) = self.dataset.first() {
             config.set(&format!("data.set={set}")).map_err(Failure::request)?;

@@ -1,11 +1,12 @@
 //! What verbs share: the request's options, and the two ways in which an answer can fail.
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use fedtvd_run::digest::sha256;
 use fedtvd_run::simulation::Means;
+use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -85,6 +86,18 @@ pub(crate) struct Configured {
     data: Option<PathBuf>,
 }
 
+/// Refuses `--set` of keys that would have no effect, for a reason that completes the sentence.
+pub(crate) fn refuse(set: &[String], idle: impl Fn(&str) -> bool, why: &str) -> Result<(), Failure> {
+    for setting in set {
+        let mut config = Config::default();
+        config.set(setting).map_err(Failure::request)?;
+        if let Some(path) = config.paths().into_iter().find(|path| idle(path)) {
+            return Err(Failure::Request(anyhow!("--set {setting} would change nothing: {path} {why}")));
+        }
+    }
+    Ok(())
+}
+
 /// Changes to single keys.
 #[derive(Args)]
 pub(crate) struct Changes {
@@ -126,6 +139,11 @@ impl Configured {
         let changes = self.changes.set.iter().flat_map(|change| ["--set".to_owned(), change.clone()]);
         let data = self.data.iter().flat_map(|path| ["--data".to_owned(), path.display().to_string()]);
         file.chain(changes).chain(data).map(|word| quoted(&word) + " ").collect()
+    }
+
+    /// Refuses changes of keys that something else sets.
+    pub(crate) fn refuse(&self, keys: &BTreeSet<String>, by: &str) -> Result<(), Failure> {
+        refuse(&self.changes.set, |path| keys.contains(path), by)
     }
 
     /// Whether a configuration file was named.

@@ -6,8 +6,9 @@ use crate::watch::stop_flag;
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::Places;
-use fedtvd_lab::grid::{Cell, cells};
+use fedtvd_lab::grid::{Cell, cells, swept};
 use fedtvd_lab::shard::Shard;
+use fedtvd_lab::slug::slug;
 use fedtvd_lab::sweep::{Standing, Sweep as Runs};
 use fedtvd_run::axes::axes;
 use fedtvd_run::config::Config;
@@ -84,6 +85,8 @@ impl Sweep {
                 "there is nothing to sweep over: the configuration has no [sweep] table; fedtvd sweep --help shows one"
             )));
         }
+        let keys = swept(&axes).map_err(Failure::request)?;
+        self.configured.refuse(&keys, "is set by a list of the sweep")?;
         let grid = cells(&config, &axes).map_err(Failure::request)?;
         let out = self.out.clone().unwrap_or_else(|| place(&config, &grid));
         if self.list {
@@ -141,11 +144,20 @@ pub(crate) fn run(
 /// runs/NAME-HASH: the same sweep finds its runs again.
 fn place(config: &Config, grid: &[Cell]) -> PathBuf {
     let name = match config.get("name") {
-        Value::Text(name) if !name.is_empty() => name,
-        _ => "sweep".to_owned(),
+        Value::Text(name) => folder_name(name),
+        _ => String::new(),
     };
+    let name = if name.is_empty() { "sweep".to_owned() } else { name };
     let folders: String = grid.iter().map(|cell| cell.folder.as_str()).collect();
     Path::new("runs").join(format!("{name}-{}", &sha256(folders.as_bytes())[..8]))
+}
+
+/// A name as it is, unless it would lead out of its folder.
+fn folder_name(name: String) -> String {
+    match name.contains(['/', '\\']) || name.starts_with('.') {
+        true => slug(&name).trim_start_matches(['.', '-']).to_owned(),
+        false => name,
+    }
 }
 
 /// Says how all cells stand; one that failed or is left makes the work incomplete.
@@ -204,4 +216,23 @@ fn text(view: &View<'_>) -> String {
 /// So many runs, in words.
 fn runs(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_stays_below_its_folder_whatever_its_name() {
+        let place = |name: &str| {
+            let mut config = Config::default();
+            config.set(&format!("name=\"{name}\"")).unwrap();
+            place(&config, &[]).parent().map(Path::to_owned)
+        };
+        for name in ["mine", "../../x", "/x", "..", ".", "a/b", ""] {
+            assert_eq!(place(name).as_deref(), Some(Path::new("runs")), "{name}");
+        }
+        assert_eq!(folder_name("../../x".to_owned()), "x");
+        assert_eq!(folder_name("my_sweep 2".to_owned()), "my_sweep 2");
+    }
 }

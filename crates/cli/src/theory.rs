@@ -58,12 +58,15 @@ pub(crate) fn answer(
             rows.push(Row { alpha, seed, finding });
         }
     }
+    let head = heading(config, seeds, &protocol);
     std::fs::create_dir_all(out)
         .with_context(|| format!("making {}", out.display()))
         .map_err(Failure::Work)?;
-    for (name, text) in
-        [("theory.md", text(&rows)), ("theory-gaps.csv", gaps(&rows)), ("theory-delta.csv", deltas(&rows))]
-    {
+    for (name, text) in [
+        ("theory.md", text(&head, &rows)),
+        ("theory-gaps.csv", gaps(&rows)),
+        ("theory-delta.csv", deltas(&rows)),
+    ] {
         let path = out.join(name);
         std::fs::write(&path, text)
             .with_context(|| format!("writing {}", path.display()))
@@ -71,7 +74,7 @@ pub(crate) fn answer(
     }
     let view = View { experiment: "theory", protocol, splits: &rows, directory: out };
     output.answer(&view, || {
-        format!("{}\nTable:  {}/theory.md\n", text(&rows), quoted(&out.display().to_string()))
+        format!("{}\nTable:  {}/theory.md\n", text(&head, &rows), quoted(&out.display().to_string()))
     })
 }
 
@@ -81,15 +84,32 @@ fn mean(rows: &[Row], alpha: f64, value: impl Fn(&Finding) -> f64) -> f64 {
     own.iter().sum::<f64>() / own.len().max(1) as f64
 }
 
-fn text(rows: &[Row]) -> String {
-    let mut text = "\
-Softmax regression with a ridge, all clients in every round, four full gradient steps each. F weighs clients by size,
-F_s as the strategy does; gaps are to the exact minimum. Means over seeds.
+/// What was measured.
+fn heading(config: &Config, seeds: &[u64], protocol: &Protocol) -> String {
+    let Protocol { rounds, steps, lr, ridge, cohort, cohorts } = protocol;
+    let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
+    format!(
+        "Data {}, {} clients, seeds {}. Softmax regression with a ridge of {ridge}, all clients in each of {rounds} rounds, \
+         {steps} full gradient steps of {lr} each; cohorts: {cohorts} of {cohort} clients per round that is looked at, left \
+         out where there are no more clients than that.",
+        config.get("data.set"),
+        config.get("split.clients"),
+        seeds.join(", ")
+    )
+}
 
-| alpha | strategy | round | F(w) - F(w*) | F_s(w) - F_s(w_s*) |
-|---|---|---|---|---|
+fn text(head: &str, rows: &[Row]) -> String {
+    let mut text = format!(
+        "{head}
+
+F weighs clients by size, F_s as the strategy does; gaps are to the exact minimum. delta^2 is the paper's own: with 1/K
+for FedAvg, with its weights for FedTVD. C is (F(w) - F(w*)) / (1/T + delta^2), the least constant that the paper's
+bound needs. Means over seeds.
+
+| alpha | strategy | round | F(w) - F(w*) | F_s(w) - F_s(w_s*) | delta^2 | C |
+|---|---|---|---|---|---|---|
 "
-    .to_owned();
+    );
     let looks: Vec<(String, u32)> = rows.first().map_or(Vec::new(), |row| {
         row.finding.gaps.iter().map(|gap| (gap.strategy.clone(), gap.round)).collect()
     });
@@ -97,7 +117,12 @@ F_s as the strategy does; gaps are to the exact minimum. Means over seeds.
         for (place, (strategy, round)) in looks.iter().enumerate() {
             let whole = mean(rows, alpha, |finding| finding.gaps[place].whole);
             let own = mean(rows, alpha, |finding| finding.gaps[place].own);
-            let _ = writeln!(text, "| {alpha} | {strategy} | {round} | {whole:.3e} | {own:.3e} |");
+            let delta = mean(rows, alpha, |finding| finding.gaps[place].delta);
+            let constant = mean(rows, alpha, |finding| finding.gaps[place].constant());
+            let _ = writeln!(
+                text,
+                "| {alpha} | {strategy} | {round} | {whole:.3e} | {own:.3e} | {delta:.3e} | {constant:.3e} |"
+            );
         }
     }
     text += "\nWhat FedTVD's objective leaves of F even at its minimum, F(w_s*) - F(w*):\n\n| alpha | bias |\n|---|---|\n";
@@ -108,7 +133,7 @@ F_s as the strategy does; gaps are to the exact minimum. Means over seeds.
              against n_k/n (FedAvg's own weights):\n\n| alpha | of | times | vs 1/K | ratio | vs n_k/n | ratio |\n\
              |---|---|---|---|---|---|---|\n";
     for alpha in ALPHAS {
-        for place in 0..2 {
+        for place in 0..rows.first().map_or(0, |row| row.finding.reductions.len()) {
             let of = rows.first().map_or("", |row| row.finding.reductions[place].of);
             let times: usize = rows
                 .iter()
@@ -132,14 +157,17 @@ F_s as the strategy does; gaps are to the exact minimum. Means over seeds.
 }
 
 fn gaps(rows: &[Row]) -> String {
-    let mut text = "alpha,seed,strategy,round,gap_whole,gap_own,bias\n".to_owned();
+    let mut text = "alpha,seed,strategy,round,gap_whole,gap_own,delta,constant,bias\n".to_owned();
     for Row { alpha, seed, finding } in rows {
         for gap in &finding.gaps {
             let (strategy, round, bias) = (&gap.strategy, gap.round, finding.bias);
             let _ = writeln!(
                 text,
-                "{alpha},{seed},{strategy},{round},{:.6e},{:.6e},{bias:.6e}",
-                gap.whole, gap.own
+                "{alpha},{seed},{strategy},{round},{:.6e},{:.6e},{:.6e},{:.6e},{bias:.6e}",
+                gap.whole,
+                gap.own,
+                gap.delta,
+                gap.constant()
             );
         }
     }

@@ -31,6 +31,15 @@ fn four_strategies_end_in_a_table_and_a_page_that_needs_nothing_else() {
 }
 
 #[test]
+fn the_terminal_says_what_the_page_says() {
+    let (folder, answer) = compare(&["--quiet"]);
+    let page = std::fs::read_to_string(folder.path().join("out/report.html")).expect("the page is there");
+    let said = page.split("<p class=\"verdict\">").nth(1).and_then(|rest| rest.split("</p>").next());
+    let said = said.expect("the page has a verdict");
+    assert!(said.contains("fedavg") && answer.out.lines().any(|line| line == said), "{said}: {}", answer.out);
+}
+
+#[test]
 fn json_has_every_run_and_the_summary_and_repeats() {
     let call = || {
         let (_folder, answer) = compare(&["--json"]);

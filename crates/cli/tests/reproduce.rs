@@ -84,3 +84,49 @@ fn a_table_shows_what_all_shards_have_done() {
     let whole = part("1/2");
     assert!(!whole.contains("not run") && whole.lines().filter(|line| line.starts_with('|')).count() == 4);
 }
+
+#[test]
+fn what_would_have_no_effect_is_refused() {
+    let refusals: &[(&[&str], &str)] = &[
+        (
+            &["skew", "--set", "model.name=mlp"],
+            "--set model.name=mlp would change nothing: model.name is what the experiment varies",
+        ),
+        (
+            &["participation", "--set", "clients=20"],
+            "--set clients=20 would change nothing: split.clients is",
+        ),
+        (&["lambda", "--set", "seed=7"], "--set seed=7 would change nothing: seed is what"),
+        (
+            &["theory", "--set", "local.lr=0.1"],
+            "--set local.lr=0.1 would change nothing: local.lr has no place",
+        ),
+        (&["theory", "--set", "split.alpha=0.1"], "--set split.alpha=0.1 would change nothing"),
+        (&["theory", "--dry-run"], "reproduce theory has no training runs and knows no --dry-run"),
+        (&["theory", "--shard", "0/2"], "reproduce theory has no training runs and knows no --shard"),
+        (&["theory", "--rounds", "0"], "--rounds 0 is not allowed"),
+    ];
+    for (arguments, sentence) in refusals {
+        let answer = fedtvd(&[&["reproduce"], *arguments].concat());
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);
+        assert!(answer.err.starts_with(&format!("fedtvd: {sentence}")), "{arguments:?}: {}", answer.err);
+    }
+}
+
+#[test]
+fn the_theory_tells_what_was_measured_and_what_the_bound_needs() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call =
+        ["reproduce", "theory", "--seeds", "1", "--rounds", "2", "--dataset", "fmnist-mini", "--quiet"];
+    let answer = fedtvd(&[call.as_slice(), &["--set", "clients=10", "--out", &out]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert!(answer.out.contains("fmnist-mini\", 10 clients, seeds 1."), "{}", answer.out);
+    // The last round is looked at, and ten clients have no cohorts of ten.
+    assert!(
+        answer.out.contains("| 0.1 | fedtvd | 2 |") && !answer.out.contains("| cohorts |"),
+        "{}",
+        answer.out
+    );
+    assert!(answer.out.contains("| delta^2 | C |"), "{}", answer.out);
+}

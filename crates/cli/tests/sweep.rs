@@ -205,3 +205,12 @@ fn kills_restarts_and_shards_leave_no_trace_in_the_report() {
     assert!(expected == report(&killed, &folder.path().join("report-killed")), "after two kills");
     assert!(expected == report(&parts, &folder.path().join("report-parts")), "of two shards");
 }
+
+#[test]
+fn a_change_of_a_swept_key_is_refused() {
+    let (folder, grid) = folder();
+    let answer = sweep(&grid, &folder.path().join("out"), &["--set", "seed=7"]);
+    assert_eq!(answer.code, 2, "{}", answer.err);
+    let sentence = "fedtvd: --set seed=7 would change nothing: seed is set by a list of the sweep";
+    assert!(answer.err.starts_with(sentence), "{}", answer.err);
+}

@@ -14,7 +14,7 @@ use thiserror::Error;
 pub struct Cell {
     /// What the axes set, as `key = value`, without strategy and seed.
     pub setting: Vec<String>,
-    /// The configuration under its canonical name.
+    /// The configuration under its canonical name, with the name of the sweep.
     pub config: Config,
     /// The same as types.
     pub experiment: Experiment,
@@ -28,6 +28,14 @@ pub enum GridError {
     /// A key or a value of an axis.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// Two lists that set the same key, of which one would have no effect.
+    #[error("line {line}: {path} is set by two lists of the sweep; one has to go")]
+    Twice {
+        /// Where the second one stands.
+        line: usize,
+        /// The key.
+        path: String,
+    },
     /// A strategy that cannot be.
     #[error(transparent)]
     Strategy(#[from] NotationError),
@@ -44,6 +52,7 @@ pub enum GridError {
 /// Every combination, seeds outermost and strategies innermost, so that what is compared with each other is done
 /// first. A strategy's parameter goes to those strategies that take it; combinations that come to the same run once.
 pub fn cells(base: &Config, axes: &[Axis]) -> Result<Vec<Cell>, GridError> {
+    swept(axes)?;
     let mut order: Vec<&Axis> = axes.iter().collect();
     order.sort_by_key(|axis| match axis.path.as_str() {
         "seed" => 0,
@@ -64,6 +73,23 @@ pub fn cells(base: &Config, axes: &[Axis]) -> Result<Vec<Cell>, GridError> {
         }
     }
     Ok(cells)
+}
+
+/// The keys that a sweep's lists set, by their full paths; no two lists may set the same.
+pub fn swept(axes: &[Axis]) -> Result<BTreeSet<String>, GridError> {
+    let mut all = BTreeSet::new();
+    for axis in axes {
+        let mut config = Config::default();
+        for (path, value) in axis.choices.iter().flatten() {
+            config.choose(axis.line, path, value.clone())?;
+        }
+        for path in config.paths() {
+            if let Some(path) = all.replace(path) {
+                return Err(GridError::Twice { line: axis.line, path });
+            }
+        }
+    }
+    Ok(all)
 }
 
 /// Settings with the lines where they stand.
@@ -91,10 +117,13 @@ impl Combination {
             .filter(|(_, path, _)| !["seed", "strategy.name"].contains(&path.as_str()))
             .map(|(_, path, value)| format!("{path} = {value}"))
             .collect();
-        let config = config.canonical()?;
+        let name = config.get("name");
+        let mut config = config.canonical()?;
         let wrong = |error| GridError::Experiment { setting: setting.clone(), error };
         let experiment = Experiment::of(&config).map_err(wrong)?;
         let folder = folder(&config, &experiment);
+        // Reports show the name, but a run is the same under any.
+        config.choose(0, "name", name)?;
         Ok(Cell { setting, config, experiment, folder })
     }
 }
@@ -140,8 +169,17 @@ mod tests {
         let other = grid("[strategy]\nname = \"fedtvd\"\n[sweep]\nlambda = [0.25]\n").unwrap();
         assert_eq!(one[0].folder, other[0].folder);
         assert!(one[0].folder.starts_with("fedtvd-lambda-0.25-seed1-"), "{}", one[0].folder);
+        assert_eq!(one[0].config.get("name"), Value::Text("a".to_owned()), "the name stays with the run");
         let third = grid("rounds = 7\n[sweep]\nlambda = [0.25]\n").unwrap();
         assert_ne!(one[0].folder, third[0].folder);
+    }
+
+    #[test]
+    fn a_run_has_the_folder_that_it_always_had() {
+        // As the program called it when the first long runs were made: it is how they are found again.
+        let cells =
+            grid("name = \"a\"\nrounds = 1\nmodel.name = \"logistic\"\n[sweep]\nseed = [1]\n").unwrap();
+        assert_eq!(cells[0].folder, "fedtvd-seed1-5fe8857eb7a0dcb1");
     }
 
     #[test]
@@ -152,6 +190,9 @@ mod tests {
         assert!(error.starts_with("line 2: split.alpha = 0 is not allowed"), "{error}");
         let error = grid("[sweep]\n\"strategy.lambda\" = [7.0]\n").unwrap_err().to_string();
         assert!(error.contains('7'), "{error}");
+        let twice = "[sweep]\n\"split.alpha\" = [0.5]\nsplit = [{ alpha = 0.1 }, { kind = \"iid\" }]\n";
+        let error = grid(twice).unwrap_err().to_string();
+        assert_eq!(error, "line 3: split.alpha is set by two lists of the sweep; one has to go");
         let error = grid("[sweep]\n\"strategy.lamda\" = [0.5]\n").unwrap_err().to_string();
         assert!(error.contains("lambda"), "{error}");
     }

@@ -19,7 +19,11 @@ pub fn heading(setting: &Setting) -> String {
             let cohort = cohort_size(fraction, clients as usize);
             format!("{clients} clients, {cohort} per round")
         }
-        (_, Some(fraction)) => format!("{} % of the clients per round", 100.0 * fraction),
+        (_, Some(fraction)) => {
+            // 0.57 is 56.99999999999999 %.
+            let share = (1e4 * fraction).round() / 100.0;
+            format!("{share} % of the clients per round")
+        }
         _ => String::new(),
     };
     let split = setting.value("split.alpha").map_or(kind.clone(), |alpha| format!("{kind} {}", shown(alpha)));
@@ -56,5 +60,5 @@ pub fn population(setting: &Setting) -> Option<String> {
     let (least, most) = (clients.iter().map(|c| c.size).min()?, clients.iter().map(|c| c.size).max()?);
     let distance = crate::statistics::mean(&clients.iter().map(|client| client.tvd).collect::<Vec<_>>());
     let same = if setting.paired { "same split, same start, same cohorts for all · " } else { "" };
-    Some(format!("{same}mean TVD {distance:.2} · sizes {least}–{most}"))
+    Some(format!("{same}clients that counted: mean TVD {distance:.2}, sizes {least}–{most}"))
 }

@@ -153,7 +153,7 @@ fn overview(report: &Report) -> String {
         }
         text += "</tr>\n";
     }
-    text += "</tbody></table></div>\n<p class=\"small\">Accuracy in %, mean ± deviation over seeds; best in bold, second underlined.</p>\n";
+    text += "</tbody></table></div>\n<p class=\"small\">Accuracy in %, mean ± deviation; best in bold, second underlined.</p>\n";
     text + &copy(&latex::table(report))
 }
 

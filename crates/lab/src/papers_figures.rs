@@ -6,6 +6,7 @@ use crate::explanation::Explanation;
 use crate::figures::figures;
 use crate::illustration::{illustration, papers_clients};
 use crate::setting::{Setting, shown};
+use crate::slug::slug;
 use fedtvd_run::config::Config;
 use std::fmt::Write as _;
 
@@ -28,12 +29,17 @@ pub fn papers_figures(collection: &Collection) -> Vec<Drawn> {
     for setting in &collection.settings {
         let (drawn, _) = figures(setting, &labels);
         let dataset = setting.value("data.set").map(shown).unwrap_or_default();
-        let alpha = setting.value("split.alpha").map(shown).unwrap_or_default();
-        let end = format!("{dataset}-alpha-{alpha}.svg");
+        // Splits without an alpha go by their kind.
+        let (alpha, kind) = (setting.value("split.alpha"), setting.value("split.kind"));
+        let split = match (alpha, kind) {
+            (Some(alpha), _) => format!("alpha {}", shown(alpha)),
+            (None, kind) => kind.map(shown).unwrap_or_default(),
+        };
+        let end = slug(&format!("{dataset} {split}")) + ".svg";
         for figure in drawn {
             let (number, shows) = match figure.name {
-                "accuracy" => (number(&dataset), accuracies(setting, &dataset, &alpha)),
-                "weights" => (5, format!("{dataset}, alpha {alpha}: {}", figure.title)),
+                "accuracy" => (number(&dataset), accuracies(setting, &dataset, &split)),
+                "weights" => (5, format!("{dataset}, {split}: {}", figure.title)),
                 _ => continue,
             };
             all.push(Drawn { number, file: format!("figure-{number}-{end}"), shows, svg: figure.file });
@@ -74,7 +80,7 @@ fn first() -> Drawn {
 }
 
 /// Final accuracies of a setting, best first.
-fn accuracies(setting: &Setting, dataset: &str, alpha: &str) -> String {
+fn accuracies(setting: &Setting, dataset: &str, split: &str) -> String {
     let mut finals: Vec<(f64, &str)> = setting
         .strategies
         .iter()
@@ -90,7 +96,7 @@ fn accuracies(setting: &Setting, dataset: &str, alpha: &str) -> String {
         1 => "1 seed".to_owned(),
         some => format!("{some} seeds"),
     };
-    format!("{dataset}, alpha {alpha}: accuracy over rounds, {seeds}; at the end {}", words.join(", "))
+    format!("{dataset}, {split}: accuracy over rounds, {seeds}; at the end {}", words.join(", "))
 }
 
 /// What each figure shows, as a Markdown table.

@@ -1,12 +1,13 @@
 //! The paper's experiments as grids, with what the paper lacks beside its methods.
 
-use crate::grid::{Cell, GridError, cells};
+use crate::grid::{Cell, GridError, cells, swept};
 use crate::paper::{Figure, figures};
 use fedtvd_data::split::Kind;
 use fedtvd_run::axes::Axis;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
 use fedtvd_run::value::Value;
+use std::collections::BTreeSet;
 
 /// One of the paper's experiments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,6 +99,16 @@ impl Preset {
         strategies: &[String],
         seeds: &[u64],
     ) -> Result<Vec<Cell>, GridError> {
+        cells(config, &self.axes(datasets, strategies, seeds))
+    }
+
+    /// The keys that it sets itself, whatever a configuration says.
+    pub fn keys(self) -> Result<BTreeSet<String>, GridError> {
+        let dataset = self.datasets()[..1].iter().map(|set| (*set).to_owned()).collect::<Vec<_>>();
+        swept(&self.axes(&dataset, &self.strategies()[..1], &[1]))
+    }
+
+    fn axes(self, datasets: &[String], strategies: &[String], seeds: &[u64]) -> [Axis; 4] {
         let one = |path: &str, value: Value| vec![(path.to_owned(), value)];
         let data = |set: &String| {
             let model = ("model.name".to_owned(), Value::Text(model(set).to_owned()));
@@ -106,13 +117,12 @@ impl Preset {
         let axis = |path: &str, choices| Axis { path: path.to_owned(), line: 0, choices };
         let seeds = seeds.iter().map(|seed| one("seed", Value::Whole(*seed))).collect();
         let names = strategies.iter().map(|name| one("strategy.name", Value::Text(name.clone()))).collect();
-        let axes = [
+        [
             axis("together", datasets.iter().map(data).collect()),
             axis("setting", self.settings()),
             axis("seed", seeds),
             axis("strategy.name", names),
-        ];
-        cells(config, &axes)
+        ]
     }
 }
 

@@ -126,7 +126,7 @@ fn part(setting: Setting, labels: &[String], request: &Request) -> Part {
     let line = heading(&setting);
     Part {
         heading: population(&setting).map_or(line.clone(), |more| format!("{line}\n{more}")),
-        table: Table::new(&rows, request.question.target),
+        table: Table::new(&rows, &request.question),
         verdict: verdict(&rows),
         commands: repeat::commands(&setting),
         figures,

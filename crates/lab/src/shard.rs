@@ -49,7 +49,10 @@ impl Shard {
         if index < count {
             return Ok(Self { index, count });
         }
-        let last = count.saturating_sub(1);
+        if count == 0 {
+            return Err("0 shards hold no runs; there must be at least 1".to_owned());
+        }
+        let last = count - 1;
         Err(format!("shard {index} of {count} does not exist; shards count from 0 to {last}"))
     }
 }
@@ -85,7 +88,8 @@ mod tests {
             Err("shard 3 of 3 does not exist; shards count from 0 to 2".to_owned())
         );
         assert_eq!("2".parse::<Shard>(), Err("2 is no shard; write i/n, such as 0/4".to_owned()));
-        assert!("0/0".parse::<Shard>().is_err() && "-1/3".parse::<Shard>().is_err());
+        assert_eq!("0/0".parse::<Shard>(), Err("0 shards hold no runs; there must be at least 1".to_owned()));
+        assert!("-1/3".parse::<Shard>().is_err());
     }
 
     #[test]

@@ -114,11 +114,6 @@ impl Line {
             format!("{:.1}", self.effective_clients),
         ]
     }
-
-    /// Whether the interval of the difference leaves open which of the two is better.
-    pub fn undecided(&self) -> bool {
-        matches!((self.low, self.high), (Some(low), Some(high)) if low <= 0.0 && high >= 0.0)
-    }
 }
 
 /// Rows of a setting's strategies, in their order.

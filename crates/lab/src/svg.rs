@@ -115,7 +115,9 @@ impl Frame {
     /// Marks and words of the horizontal axis, and what it counts.
     pub fn horizontal(&self, unit: Unit, name: &str, medium: Medium) -> String {
         let [left, _, right, bottom] = self.edges;
-        let (ticks, step) = ticks(self.x, 8);
+        // Rounds and samples are whole numbers.
+        let about = (self.x[1] - self.x[0]).clamp(1.0, 8.0) as usize;
+        let (ticks, step) = ticks(self.x, about);
         let mut text = String::new();
         for tick in ticks {
             let place = self.across(tick);
@@ -188,6 +190,15 @@ mod tests {
         assert_eq!(bounds(std::iter::empty()), [0.0, 1.0]);
         let [low, high] = bounds([0.5].into_iter());
         assert!(low <= 0.5 && high > low, "a flat line has room around it: {low} {high}");
+    }
+
+    #[test]
+    fn no_tick_stands_between_two_rounds() {
+        for last in 2..20 {
+            let frame = Frame { edges: [0.0, 0.0, 100.0, 100.0], x: [1.0, f64::from(last)], y: [0.0, 1.0] };
+            let drawn = frame.horizontal(Unit::Plain, "", Medium::File);
+            assert!(!drawn.contains(".5</text>"), "{drawn}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A setting's table: columns, cells and what they mean; Markdown, LaTeX and the page print the same one.
 
-use crate::summary::{LAST, Row};
+use crate::summary::{Deviation, LAST, Question, Row};
 
 /// One column.
 #[derive(Clone, Debug)]
@@ -45,8 +45,8 @@ pub struct Table {
 const NONE: &str = "—";
 
 impl Table {
-    /// The table of some rows; `target` is the accuracy to reach, where it is not the baseline's.
-    pub fn new(rows: &[Row], target: Option<f64>) -> Self {
+    /// The table of some rows, which answer this question.
+    pub fn new(rows: &[Row], question: &Question) -> Self {
         let baseline = rows.iter().find(|row| row.pairs.is_none()).map_or("", |row| &row.line.strategy);
         let column = |head: &str, about: &str, cell: &dyn Fn(&Row) -> Option<(String, f64)>| {
             let cells: Vec<Option<(String, f64)>> = rows.iter().map(cell).collect();
@@ -57,9 +57,13 @@ impl Table {
             });
             told.then(|| Column { head: head.to_owned(), about: about.to_owned(), cells: cells.collect() })
         };
-        let goal =
-            target.map_or(format!("{baseline}'s final accuracy"), |target| format!("{} %", 100.0 * target));
-        let last = format!("mean accuracy of the last {LAST} rounds in %, mean and deviation over seeds");
+        let final_accuracy = || format!("{baseline}'s final accuracy");
+        let goal = question.target.map_or_else(final_accuracy, |target| format!("{} %", points(target)));
+        let spread = match question.deviation {
+            Deviation::Seeds => "mean and deviation over seeds",
+            Deviation::Rounds => "mean over seeds, and deviation over seeds averaged over these rounds",
+        };
+        let last = format!("mean accuracy of the last {LAST} rounds in %, {spread}");
         let cells = accuracies(rows).into_iter().zip(rows).map(|((text, rank), row)| Cell {
             text,
             value: Some(row.line.mean),

@@ -389,3 +389,20 @@ fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
         part.heading
     );
 }
+
+#[test]
+fn captions_tell_the_target_as_people_write_it_and_the_deviation_that_was_asked_for() {
+    let about = |question: Question| {
+        let columns = report_with(grid(), question).parts.remove(0).table.columns;
+        let of = |head: &str| columns.iter().find(|column| column.head == head).unwrap().about.clone();
+        (of("rounds"), of("accuracy"))
+    };
+    let (rounds, accuracy) =
+        about(Question { target: Some(0.57), deviation: Deviation::Rounds, ..question() });
+    assert_eq!(rounds, "until the mean curve reaches 57.00 %");
+    assert!(accuracy.ends_with("averaged over these rounds"), "{accuracy}");
+    assert!(about(question()).1.ends_with("mean and deviation over seeds"));
+    let natural = report(vec![run("fedavg", 1, &[0.5], &["split.kind=natural", "cohort.fraction=0.57"])]);
+    let heading = &natural.parts[0].heading;
+    assert!(heading.contains(" 57 % of the clients per round"), "{heading}");
+}

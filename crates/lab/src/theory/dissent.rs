@@ -54,6 +54,34 @@ mod tests {
     }
 
     #[test]
+    fn all_three_are_those_of_the_golden_file() {
+        // Computed in Python from the paper's definitions, for claims that hold and claims that do not.
+        let golden = include_str!("../../tests/golden/delta_claim_counterexample.json");
+        let golden: serde_json::Value = serde_json::from_str(golden).unwrap();
+        let cases: Vec<&serde_json::Value> =
+            golden.as_object().unwrap().values().filter_map(|value| value.as_array()).flatten().collect();
+        assert_eq!(cases.len(), 10);
+        for case in cases {
+            let list = |name: &str| -> Vec<f64> {
+                case[name].as_array().unwrap().iter().map(|value| value.as_f64().unwrap()).collect()
+            };
+            let gradients: Vec<[f64; 1]> = list("grads").into_iter().map(|gradient| [gradient]).collect();
+            let gradients: Vec<&[f64]> = gradients.iter().map(<[f64; 1]>::as_slice).collect();
+            let sizes: Vec<u64> = list("n").into_iter().map(|n| n as u64).collect();
+            let dissent = Dissent::of(&gradients, &sizes, &list("s"));
+            for (own, name) in [
+                (dissent.even, "delta_avg_paper_uniform"),
+                (dissent.size, "delta_avg_size_weighted"),
+                (dissent.weighted, "delta_tvd_paper"),
+            ] {
+                let expected = case[name].as_f64().unwrap();
+                // Sums of three f64 terms below 20, in another order.
+                assert!((own - expected).abs() < 1e-12, "{name}: {own} instead of {expected}");
+            }
+        }
+    }
+
+    #[test]
     fn the_two_definitions_differ_where_the_methods_are_the_same() {
         let gradients: [&[f64]; 2] = [&[0.0], &[4.0]];
         let shares = [0.75, 0.25];

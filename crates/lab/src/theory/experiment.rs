@@ -33,7 +33,7 @@ impl Protocol {
     pub const USUAL: Self = Self { rounds: 300, steps: 4, lr: 0.5, ridge: 0.01, cohort: 10, cohorts: 100 };
 }
 
-/// The rounds that are looked at.
+/// The rounds that are looked at, beside the last.
 pub const LOOKS: [u32; 6] = [1, 3, 10, 30, 100, 300];
 
 /// How far a strategy is after some rounds.
@@ -47,6 +47,15 @@ pub struct Gap {
     pub whole: f64,
     /// F_s(w) − F_s(w_s*), F_s weighing them as the strategy does.
     pub own: f64,
+    /// δ² at w as the paper defines the strategy's: even weights for FedAvg, its own for FedTVD.
+    pub delta: f64,
+}
+
+impl Gap {
+    /// The least constant C with which F(w) − F(w*) ≤ C (1/T + δ²) holds here.
+    pub fn constant(&self) -> f64 {
+        self.whole / (1.0 / f64::from(self.round) + self.delta)
+    }
 }
 
 /// How often and by how much FedTVD's weights reduce δ².
@@ -73,7 +82,7 @@ pub struct Finding {
     pub gaps: Vec<Gap>,
     /// F(w_s*) − F(w*): what even perfect training of FedTVD's objective leaves.
     pub bias: f64,
-    /// δ² with all clients and with cohorts.
+    /// δ² with all clients, and with cohorts where these are fewer.
     pub reductions: Vec<Reduction>,
 }
 
@@ -98,11 +107,14 @@ pub fn finding(setup: &Setup, protocol: &Protocol, seed: u64) -> Result<Finding,
         for round in 1..=protocol.rounds {
             let (next, gradients) =
                 objective(&problem, &clients, &weights).round(&w, protocol.steps, protocol.lr);
-            if LOOKS.contains(&round) {
+            let looked_at = LOOKS.contains(&round) || round == protocol.rounds;
+            if looked_at {
                 let gradients: Vec<&[f64]> = gradients.iter().map(Vec::as_slice).collect();
                 whole.push(Dissent::of(&gradients, &sizes, &weigh.shares("fedtvd", &everyone)?));
                 let mut stream = Stream::at(seed, Purpose::Cohort, round, 0);
-                for _ in 0..protocol.cohorts {
+                // A cohort of everyone is no sample.
+                let cohorts = if protocol.cohort < everyone.len() { protocol.cohorts } else { 0 };
+                for _ in 0..cohorts {
                     let mut cohort = everyone.clone();
                     stream.shuffle(&mut cohort);
                     cohort.truncate(protocol.cohort);
@@ -113,16 +125,24 @@ pub fn finding(setup: &Setup, protocol: &Protocol, seed: u64) -> Result<Finding,
                 }
             }
             w = next;
-            if LOOKS.contains(&round) {
+            if looked_at {
                 let gap = |weights: &[f64], least: f64| {
                     objective(&problem, &clients, weights).gradient(&w).0 - least
                 };
                 let (whole, own) = (gap(&sized, least), gap(&weights, own_least));
-                gaps.push(Gap { strategy: strategy.to_owned(), round, whole, own });
+                let gradients: Vec<Vec<f64>> =
+                    clients.iter().map(|rows| problem.gradient(rows, &w).1).collect();
+                let gradients: Vec<&[f64]> = gradients.iter().map(Vec::as_slice).collect();
+                let dissent = Dissent::of(&gradients, &sizes, &weights);
+                let delta = if strategy == "fedavg" { dissent.even } else { dissent.weighted };
+                gaps.push(Gap { strategy: strategy.to_owned(), round, whole, own, delta });
             }
         }
     }
-    let reductions = vec![reduction("all clients", &whole), reduction("cohorts", &parts)];
+    let mut reductions = vec![reduction("all clients", &whole)];
+    if !parts.is_empty() {
+        reductions.push(reduction("cohorts", &parts));
+    }
     Ok(Finding { gaps, bias, reductions })
 }
 
@@ -175,14 +195,17 @@ mod tests {
         let experiment = Experiment::of(&config).unwrap();
         let data = Data::load(&experiment.data, &Places::new(None)).unwrap();
         let setup = Setup::new(&experiment, &data).unwrap();
-        let protocol = Protocol { rounds: 3, cohorts: 3, cohort: 4, ridge: 0.1, ..Protocol::USUAL };
+        let protocol = Protocol { rounds: 2, cohorts: 3, cohort: 4, ridge: 0.1, ..Protocol::USUAL };
         let finding = finding(&setup, &protocol, 1).unwrap();
         assert!(finding.gaps.iter().all(|gap| gap.whole >= 0.0 && gap.own >= 0.0), "{:?}", finding.gaps);
         assert!(finding.bias > 0.0, "FedTVD minimises another objective");
         let last = |name: &str| finding.gaps.iter().rfind(|gap| gap.strategy == name).unwrap();
         assert_eq!(last("fedavg").whole, last("fedavg").own);
         let [all, cohorts] = &finding.reductions[..] else { panic!("two kinds") };
-        // Two strategies, two looks within three rounds, three cohorts each.
+        // Two strategies, the first and the last of two rounds, three cohorts each.
         assert_eq!((all.count, cohorts.count), (4, 12));
+        assert!(finding.gaps.iter().all(|gap| gap.delta > 0.0));
+        let gap = Gap { strategy: String::new(), round: 4, whole: 1.5, own: 0.0, delta: 0.5 };
+        assert_eq!(gap.constant(), 2.0, "1.5 / (1/4 + 1/2)");
     }
 }
