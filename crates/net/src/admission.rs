@@ -30,6 +30,9 @@ pub struct Member {
     pub max_size: u64,
 }
 
+/// Most samples that any client may keep back: sums over all clients stay countable.
+const LARGEST_HOLDOUT: u64 = 1 << 40;
+
 /// What a good ticket leads to.
 pub(crate) enum Admission {
     /// The update is here already.
@@ -83,6 +86,10 @@ impl Hall {
         let client = member.id;
         if enrolment.size > member.max_size {
             return Err(Refusal::AboveListed { client, size: enrolment.size, most: member.max_size });
+        }
+        let (holdout, most) = (enrolment.holdout, member.max_size.min(LARGEST_HOLDOUT));
+        if holdout > most {
+            return Err(Refusal::HoldoutAboveListed { client, holdout, most });
         }
         let statistic: Statistic = serde_json::from_str(&enrolment.statistic)
             .map_err(|error| Refusal::Statistic(error.to_string()))?;

@@ -57,8 +57,15 @@ pub enum JoinError {
 }
 
 /// Refusals that no attempt changes.
-const FINAL: [&str; 6] =
-    ["unknown-certificate", "revoked", "wrong-protocol", "not-in-roster", "size-above-listed", "not-client"];
+const FINAL: [&str; 7] = [
+    "unknown-certificate",
+    "revoked",
+    "wrong-protocol",
+    "not-in-roster",
+    "size-above-listed",
+    "holdout-above-listed",
+    "not-client",
+];
 
 impl JoinError {
     /// Whether another attempt may succeed.

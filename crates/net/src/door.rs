@@ -6,6 +6,7 @@ use fedtvd_run::digest::sha256;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
@@ -30,6 +31,8 @@ pub struct Guest {
     pub peer: String,
     /// SHA-256 of its certificate; none without TLS.
     pub certificate: Option<Arc<str>>,
+    /// Whether it said on this connection what data it has: another process may have other data.
+    pub surveyed: Arc<AtomicBool>,
 }
 
 /// A connection that came through the door.
@@ -78,7 +81,7 @@ pub fn incoming(
                 let peer = peer.to_string();
                 let visit = match acceptor {
                     None => {
-                        let guest = Guest { peer, certificate: None };
+                        let guest = Guest { peer, certificate: None, surveyed: Arc::default() };
                         Some(Visit { guest, line: Line::Plain(stream), _place: place })
                     }
                     Some(acceptor) => greet(&acceptor, stream, peer, place, &log).await,
@@ -116,7 +119,7 @@ async fn greet(
         Ok(Ok(stream)) => {
             let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let certificate = certificate.map(|certificate| Arc::from(sha256(certificate)));
-            let guest = Guest { peer, certificate };
+            let guest = Guest { peer, certificate, surveyed: Arc::default() };
             Some(Visit { guest, line: Line::Tls(Box::new(stream)), _place: place })
         }
     }

@@ -340,9 +340,9 @@ impl Hall {
         inner.door.reference = state.reference.clone();
         inner.histograms = None;
         for profile in &state.roster {
-            if let Err(place) = inner.door.roster.binary_search_by_key(&profile.client, |known| known.client)
-            {
-                inner.door.roster.insert(place, profile.clone());
+            match inner.door.roster.binary_search_by_key(&profile.client, |known| known.client) {
+                Ok(place) => inner.door.roster[place] = profile.clone(),
+                Err(place) => inner.door.roster.insert(place, profile.clone()),
             }
         }
     }

@@ -186,6 +186,8 @@ impl Ledger {
                 }
             }
         }
+        // A process that was killed between rename and sync left names that a crash of the machine could still undo.
+        sync(&folder)?;
         Ok((answers, notes))
     }
 

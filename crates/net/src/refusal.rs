@@ -60,6 +60,16 @@ pub enum Refusal {
         /// What the list allows.
         most: u64,
     },
+    /// More samples kept back than the allow list has.
+    #[error("client {client} claims to keep {holdout} samples back; at most {most} count")]
+    HoldoutAboveListed {
+        /// Who.
+        client: ClientId,
+        /// What it claims.
+        holdout: u64,
+        /// What the list allows.
+        most: u64,
+    },
     /// A profile that core does not take.
     #[error(transparent)]
     Profile(#[from] enrolment::Refusal),
@@ -188,6 +198,7 @@ impl Refusal {
             Self::WrongClient { .. } => "wrong-client",
             Self::NotInRoster(_) => "not-in-roster",
             Self::AboveListed { .. } => "size-above-listed",
+            Self::HoldoutAboveListed { .. } => "holdout-above-listed",
             Self::Profile(refusal) => profile_code(refusal),
             Self::Statistic(_) => "statistic-unreadable",
             Self::NotEnrolled(_) => "not-enrolled",

@@ -14,6 +14,7 @@ use prost::bytes::Bytes;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
@@ -186,6 +187,9 @@ impl Desk {
     async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Done> {
         let (member, refuse) = self.member(&request)?;
         self.hall.enrol(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        if let Some(guest) = request.extensions().get::<Guest>() {
+            guest.surveyed.store(true, Ordering::Relaxed);
+        }
         Ok(Response::new(wire::Done {}))
     }
 
@@ -221,7 +225,7 @@ impl Desk {
             calls.mark_unchanged();
             let greeted = self.hall.greet(&member, Some(&request.get_ref().run));
             greeted.map_err(|refusal| refuse.because(&refusal))?;
-            match self.todo(&member) {
+            match self.todo(&member, surveyed(&request)) {
                 Todo::Wait => {}
                 todo => break todo,
             }
@@ -237,7 +241,7 @@ impl Desk {
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
-    fn todo(&self, member: &Member) -> Todo {
+    fn todo(&self, member: &Member, surveyed: bool) -> Todo {
         let mut inner = self.hall.inner();
         let client = member.id;
         if let Phase::Finished(finished) = &inner.phase {
@@ -247,7 +251,7 @@ impl Desk {
             self.hall.ring();
             return Todo::Message(work::Kind::Finished(finished));
         }
-        if !inner.present.contains_key(&client) {
+        if !surveyed || !inner.present.contains_key(&client) {
             let survey = self.hall.survey(&inner);
             let ask = serde_json::to_string(&survey.ask).unwrap_or_default();
             let reference = serde_json::to_string(&survey.reference).unwrap_or_default();
@@ -338,6 +342,11 @@ impl Desk {
         });
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
+}
+
+/// Whether the client said on this connection what data it has.
+fn surveyed<T>(request: &Request<T>) -> bool {
+    request.extensions().get::<Guest>().is_some_and(|guest| guest.surveyed.load(Ordering::Relaxed))
 }
 
 /// What a client is to do.

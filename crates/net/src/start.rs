@@ -178,6 +178,10 @@ pub fn prepare(
     if let Some(saved) = restored {
         state = saved;
     }
+    // Clients are met before the rounds go on: they are asked against what the open round began with.
+    if let Some(opening) = ledger.opening(state.round)? {
+        (state.roster, state.reference) = (opening.roster, opening.reference);
+    }
     let judge = match site.data {
         Some(data) => {
             let rows = data.loaded.samples.test_rows();

@@ -100,11 +100,27 @@ async fn many_equal_uploads_at_once_count_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_of_a_client_is_asked_what_data_it_has_and_leaves_if_it_has_other() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    running.puppet(&stage, 0).await.job().await;
+    let mut second = running.puppet(&stage, 0).await;
+    let task = second.link.pull(&second.welcome.run.clone()).await.unwrap();
+    assert!(matches!(task, Task::Survey(_)), "{task:?}");
+    let other = second.enrolment(&[9; 10], &Reference::uniform(10), Ask::Distance);
+    assert_eq!(code(second.link.enrol(other).await), "profile-changed");
+    let task = second.link.pull(&second.welcome.run.clone()).await.unwrap();
+    assert!(matches!(task, Task::Survey(_)), "{task:?}");
+    running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_travel() {
     let stage = Stage::new(2);
     let settings = [&SETTINGS[..], &["labels.reference=aggregated"]].concat();
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
-    let running = stage.serve("run", &config(&settings), options);
+    let running = stage.serve("run", &config(&settings), options.clone());
     let mut puppets = [running.puppet(&stage, 0).await, running.puppet(&stage, 1).await];
     for puppet in &mut puppets {
         let Task::Survey(survey) = puppet.link.pull(&puppet.welcome.run.clone()).await.unwrap() else {
@@ -131,6 +147,18 @@ async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_t
     }
     assert_eq!(puppets[0].job().await.offer.reference, expected);
     running.stop();
+    // A server that is started again asks against the same reference, from the first word on.
+    let ready = stage.prepare("run", &config(&settings), options);
+    let listening = stage.listen(&ready.hall);
+    let mut again = Puppet::dial(&listening.address().to_string(), &stage.security(0), 0).await.unwrap();
+    let Task::Survey(survey) = again.link.pull(&again.welcome.run.clone()).await.unwrap() else {
+        panic!("no survey")
+    };
+    assert_eq!(survey.ask, "\"distance\"");
+    let reference: Reference = serde_json::from_str(&survey.reference).unwrap();
+    assert_eq!(reference, expected);
+    let enrolment = again.enrolment(&counts(0), &reference, Ask::Distance);
+    again.link.enrol(enrolment).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,6 +171,8 @@ async fn without_a_test_set_the_rounds_clients_judge_the_model_and_send_counts()
     let mut puppets = [running.puppet(&stage, 0).await, running.puppet(&stage, 1).await];
     for puppet in &mut puppets {
         let own = puppet.enrolment(&counts(puppet.client), &Reference::uniform(10), Ask::Distance);
+        let endless = fedtvd_net::wire::Enrolment { holdout: u64::MAX, ..own.clone() };
+        assert_eq!(code(puppet.link.enrol(endless).await), "holdout-above-listed");
         puppet.link.enrol(fedtvd_net::wire::Enrolment { holdout: 20, ..own }).await.unwrap();
     }
     for puppet in &mut puppets {
