@@ -37,7 +37,7 @@ pub(crate) struct Serve {
     /// Folder of the authority, as fedtvd certs init makes it
     #[arg(long, value_name = "DIR", default_value = "certs")]
     certs: PathBuf,
-    /// Wait for exactly these clients: a file with one name per line
+    /// Wait for exactly these clients: a file with one name per line; a run that is gone on with keeps its own
     #[arg(long, value_name = "FILE")]
     roster: Option<PathBuf>,
     /// Without a roster: start with so many clients; others may join later
@@ -143,7 +143,7 @@ impl Serve {
                 self.done(&summary)
             }
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(
-                "stopped after round {rounds}; every update that was acknowledged is kept. Go on with: fedtvd serve --out {}",
+                "stopped after round {rounds}; every update that was acknowledged is kept. Go on with: fedtvd serve --out {} and the same --listen, --certs and --deadline",
                 self.out.display()
             ))),
         }
@@ -164,10 +164,10 @@ impl Serve {
         } else {
             AllowList::read(&self.certs.join("clients.toml")).map_err(Failure::request)?
         };
-        let number = |name: &str| match list.named(name) {
-            Some(entry) => Ok(entry.id),
+        let number = |name: &str| match list.number(name) {
+            Some(number) => Ok(number),
             None if self.plaintext => name.parse().map_err(|_| anyhow!("{name} is no client's number")),
-            None => Err(anyhow!("{}: there is no valid certificate of {name}", path.display())),
+            None => Err(anyhow!("{}: there is no certificate of {name}", path.display())),
         };
         names.map(|name| number(name).map_err(Failure::Request)).collect()
     }

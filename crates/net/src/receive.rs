@@ -16,11 +16,15 @@ use tonic::Streaming;
 /// How long an upload may stand still.
 pub(crate) const STILL: Duration = Duration::from_secs(60);
 
-/// Brings an update's parts to the disk, one after the other, and accepts it.
-pub(crate) async fn receive(arrival: Arrival, pieces: &mut Streaming<wire::Piece>) -> Result<(), Refusal> {
+/// Brings an update's parts to the disk, one after the other, and accepts it if its client may still take part.
+pub(crate) async fn receive(
+    arrival: Arrival,
+    pieces: &mut Streaming<wire::Piece>,
+    still: impl FnOnce() -> Result<(), Refusal> + Send + 'static,
+) -> Result<(), Refusal> {
     let bytes = arrival.bytes;
     let (sender, receiver) = mpsc::channel(1);
-    let writer = tokio::task::spawn_blocking(move || store(arrival, receiver));
+    let writer = tokio::task::spawn_blocking(move || store(arrival, receiver, still));
     let mut got = 0;
     let trouble = loop {
         let piece = match tokio::time::timeout(STILL, pieces.message()).await {
@@ -47,7 +51,11 @@ pub(crate) async fn receive(arrival: Arrival, pieces: &mut Streaming<wire::Piece
 }
 
 /// Writes parts until the end is announced, makes them durable, and accepts the update.
-fn store(arrival: Arrival, mut parts: mpsc::Receiver<Option<Bytes>>) -> Result<(), Refusal> {
+fn store(
+    arrival: Arrival,
+    mut parts: mpsc::Receiver<Option<Bytes>>,
+    still: impl FnOnce() -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
     let write = |error: std::io::Error| disk(&error);
     let mut file = File::create(&arrival.path).map_err(write)?;
     let mut hash = Sha256::new();
@@ -58,6 +66,7 @@ fn store(arrival: Arrival, mut parts: mpsc::Receiver<Option<Bytes>>) -> Result<(
                 return Err(Refusal::WrongHash { got, announced: arrival.hash.clone() });
             }
             file.sync_all().map_err(write)?;
+            still()?;
             return arrival.accept();
         };
         hash.update(&part);

@@ -1,7 +1,7 @@
 //! The gRPC service: who asks, then what; refusals before anything is read.
 
 use crate::admission::{Admission, Member};
-use crate::allow::Watched;
+use crate::allow::{AllowError, Watched};
 use crate::door::Guest;
 use crate::event::Event;
 use crate::hall::{Hall, Phase};
@@ -30,7 +30,7 @@ pub(crate) enum Identity {
     /// By certificate, listed in a file; the operator's is the server's own.
     Certificates {
         /// The list.
-        list: Watched,
+        list: Arc<Watched>,
         /// The server's own certificate.
         operator: String,
     },
@@ -60,6 +60,22 @@ impl Service {
     pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
         let (readers, encoders) = (Semaphore::new(uploads.max(1)), Semaphore::new(1));
         Self(Arc::new(Desk { hall, identity, readers, encoders }))
+    }
+}
+
+/// How often the list of clients is looked at when nobody asks.
+const LOOK: Duration = Duration::from_secs(1);
+
+impl Service {
+    /// Keeps the hall told who has a valid certificate, for ever.
+    pub(crate) async fn watch(self) {
+        let Identity::Certificates { list, .. } = &self.0.identity else { return };
+        loop {
+            let (current, trouble) = list.current();
+            self.0.stale(trouble);
+            self.0.hall.allow(current.valid());
+            tokio::time::sleep(LOOK).await;
+        }
     }
 }
 
@@ -112,6 +128,14 @@ enum Asker {
 }
 
 impl Desk {
+    /// Tells that a changed list does not read.
+    fn stale(&self, trouble: Option<AllowError>) {
+        if let Some(error) = trouble {
+            let note = format!("the list of clients stays as it was: {error}");
+            (self.hall.log)(&Event::Note { note });
+        }
+    }
+
     fn caller<T>(&self, request: &Request<T>) -> Caller {
         let guest = request.extensions().get::<Guest>();
         let peer = guest.map_or_else(|| "-".to_owned(), |guest| guest.peer.clone());
@@ -132,10 +156,7 @@ impl Desk {
                     return Caller { name: Some("operator".to_owned()), peer, asks: Ok(Asker::Operator) };
                 }
                 let (list, trouble) = list.current();
-                if let Some(error) = trouble {
-                    let note = format!("the list of clients stays as it was: {error}");
-                    (self.hall.log)(&Event::Note { note });
-                }
+                self.stale(trouble);
                 let listed = list.find(fingerprint);
                 let asks = match listed {
                     None => Err(Refusal::Unknown(fingerprint.to_owned())),
@@ -218,11 +239,12 @@ impl Desk {
     }
 
     async fn pull(self: Arc<Self>, request: Request<wire::Ask>) -> Answered<Replies<wire::Work>> {
-        let (member, refuse) = self.member(&request)?;
         let mut calls = self.hall.calls();
         let limit = tokio::time::Instant::now() + POLL;
         let todo = loop {
             calls.mark_unchanged();
+            // Again each time: who was revoked while it waited gets nothing more.
+            let (member, refuse) = self.member(&request)?;
             let greeted = self.hall.greet(&member, Some(&request.get_ref().run));
             greeted.map_err(|refusal| refuse.because(&refusal))?;
             match self.todo(&member, surveyed(&request)) {
@@ -312,7 +334,8 @@ impl Desk {
         request: Request<Streaming<wire::Piece>>,
     ) -> Answered<Replies<wire::Answer>> {
         let (member, refuse) = self.member(&request)?;
-        let mut pieces = request.into_inner();
+        let (metadata, extensions, mut pieces) = request.into_parts();
+        let caller = Request::from_parts(metadata, extensions, ());
         let first = match tokio::time::timeout(STILL, pieces.message()).await {
             Ok(first) => first?,
             Err(_) => return Err(refuse.because(&Refusal::Stalled(STILL.as_secs()))),
@@ -331,7 +354,10 @@ impl Desk {
                     if sender.send(reply(answer::Kind::Go(wire::Done {}))).await.is_err() {
                         return;
                     }
-                    receive(arrival, &mut pieces).await.map(|()| wire::Receipt { already: false })
+                    // Whoever was revoked while it sent is refused like one that was revoked before.
+                    let desk = Arc::clone(&self);
+                    let still = move || desk.caller(&caller).asks.map(|_| ());
+                    receive(arrival, &mut pieces, still).await.map(|()| wire::Receipt { already: false })
                 }
             };
             let last = match receipt {

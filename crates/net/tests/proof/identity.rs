@@ -136,3 +136,22 @@ async fn a_connection_without_tls_is_turned_away() {
     stage.until(|event| matches!(event, Event::Handshake { code: "tls-plaintext", .. }).then_some(()));
     running.stop();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_revoked_while_it_waits_for_work_gets_none() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&["model.name=logistic", "cohort.fraction=1"]), options);
+    let mut one = running.puppet(&stage, 1).await;
+    one.enrol().await.unwrap();
+    let mut zero = running.puppet(&stage, 0).await;
+    let run = one.welcome.run.clone();
+    let pulling = one.link.pull(&run);
+    let then = async {
+        zero.link.pull(&run).await.unwrap();
+        stage.certs.revoke("client-1").unwrap();
+        zero.enrol().await.unwrap();
+    };
+    assert_eq!(code(tokio::join!(pulling, then).0), "revoked");
+    running.stop();
+}

@@ -281,3 +281,44 @@ async fn a_site_with_classes_of_other_names_says_so_and_leaves() {
     assert!(error.starts_with("the federation's classes are T-shirt, trouser"), "{error}");
     running.stop();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_does_not_wait_for_a_client_whose_certificate_was_revoked() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
+    zero.enrol().await.unwrap();
+    one.enrol().await.unwrap();
+    answer(&mut zero).await;
+    drop(one);
+    stage.certs.revoke("client-1").unwrap();
+    answer(&mut zero).await;
+    drop(zero);
+    tokio::task::block_in_place(|| running.finish());
+    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0].clients[1].failure.as_deref(), Some("no answer"));
+}
+
+#[test]
+fn a_run_goes_on_with_the_roster_that_it_began_with_and_nobody_is_no_roster() {
+    let stage = Stage::new(2);
+    let options = |roster: Option<&[u32]>| {
+        let roster = roster.map(|roster| roster.iter().copied().collect());
+        Options { roster, workers: 1, ..Options::default() }
+    };
+    let prepared = |out: &str, roster: Option<&[u32]>| {
+        let log: Log = Arc::new(|_: &Event| {});
+        let config = config(&["model.name=logistic", "strategy.name=scaffold"]);
+        let prepared = prepare(Some(&config), &Places::new(None), &stage.path(out), options(roster), log);
+        prepared.map(drop).map_err(|error| error.to_string())
+    };
+    let error = prepared("nobody", Some(&[])).unwrap_err();
+    assert!(error.starts_with("the roster names nobody"), "{error}");
+    prepared("run", Some(&[0, 1])).unwrap();
+    prepared("run", None).unwrap();
+    prepared("run", Some(&[0, 1])).unwrap();
+    let error = prepared("run", Some(&[0])).unwrap_err();
+    assert!(error.starts_with("the run began with the roster {0, 1}"), "{error}");
+}
