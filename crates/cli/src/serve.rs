@@ -1,6 +1,6 @@
 //! `fedtvd serve [CONFIG]`: the server of a federation, and questions to a running one.
 
-use crate::request::{Configured, Failure, Output, workers};
+use crate::request::{Configured, Failure, Output, tell, workers};
 use crate::run::{failure as run_failure, finished};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
@@ -193,8 +193,8 @@ impl Serve {
             }
             match form {
                 _ if quiet => {}
-                Log::Text => eprintln!("{event}"),
-                Log::Json => eprintln!("{json}"),
+                Log::Text => tell(event),
+                Log::Json => tell(json),
             }
         })
     }
@@ -204,17 +204,20 @@ impl Serve {
             return;
         }
         match self.log {
-            Log::Json => eprintln!("{}", serde_json::to_string(line).unwrap_or_default()),
+            Log::Json => tell(serde_json::to_string(line).unwrap_or_default()),
             Log::Text if line.accuracy.is_nan() => {
-                eprintln!("round {}: nobody could judge the model  {:.2} s", line.round, line.seconds);
+                tell(format_args!(
+                    "round {}: nobody could judge the model  {:.2} s",
+                    line.round, line.seconds
+                ));
             }
-            Log::Text => eprintln!(
+            Log::Text => tell(format_args!(
                 "round {}: accuracy {:.2} %  loss {:.4}  {:.2} s",
                 line.round,
                 100.0 * line.accuracy,
                 line.loss,
                 line.seconds
-            ),
+            )),
         }
     }
 

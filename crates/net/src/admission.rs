@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::hall::{Hall, Inner, Phase, Seen};
 use crate::ledger::Answer;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, plain};
 use crate::stored::{self, Stored, unreadable};
 use crate::wire;
 use fedtvd_core::enrolment;
@@ -56,9 +56,9 @@ pub(crate) struct Arrival {
 
 impl Drop for Arrival {
     fn drop(&mut self) {
-        self.hall.inner().sending.remove(&self.client);
-        // After a commit there is nothing left there.
+        // Before the next upload of this client may begin to write there; after a commit there is nothing left.
         let _ = std::fs::remove_file(&self.path);
+        self.hall.inner().sending.remove(&self.client);
     }
 }
 
@@ -220,7 +220,7 @@ impl Hall {
     /// Notes that a client has no update, unless it has one.
     pub(crate) fn fail(&self, member: &Member, failure: &wire::Failure) -> Result<(), Refusal> {
         self.greet(member, Some(&failure.run))?;
-        let why: String = failure.why.chars().take(1000).collect();
+        let why = plain(&failure.why);
         self.answer(member.id, failure.round, Answer::Failure(ClientFailure::Training(why.clone())))?;
         (self.log)(&Event::Failed { client: member.id, round: failure.round + 1, why });
         Ok(())

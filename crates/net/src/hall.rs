@@ -226,6 +226,15 @@ impl Hall {
         self.ring();
     }
 
+    /// Whether this round's jobs, or its model, are still to be had.
+    pub(crate) fn at(&self, round: u32) -> bool {
+        match &self.inner().phase {
+            Phase::Training(open) => open.round == round,
+            Phase::Judging(judging) => judging.round == round,
+            Phase::Between | Phase::Finished(_) => false,
+        }
+    }
+
     /// Ends the waiting for answers to the open round, as its deadline does.
     pub fn expire(&self) {
         if let Phase::Training(open) = &mut self.inner().phase {

@@ -240,6 +240,22 @@ impl Refusal {
     }
 }
 
+/// Most characters of a sentence that may hold a client's words.
+const LONGEST: usize = 300;
+
+/// A sentence that may hold a client's words, as a log can bear it: short, and without control characters.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for (place, c) in text.chars().enumerate() {
+        if place == LONGEST {
+            plain.push('…');
+            break;
+        }
+        if c.is_control() { plain.extend(c.escape_default()) } else { plain.push(c) }
+    }
+    plain
+}
+
 fn profile_code(refusal: &enrolment::Refusal) -> &'static str {
     match refusal {
         enrolment::Refusal::Size { .. } => "profile-size",
@@ -266,5 +282,17 @@ fn update_code(failure: &ClientFailure) -> &'static str {
         ClientFailure::Steps { .. } => "update-steps",
         ClientFailure::Reach { .. } => "update-reach",
         ClientFailure::NegativeVariance { .. } => "update-variance",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_words_are_cut_and_cannot_write_a_line_of_their_own() {
+        assert_eq!(plain("good\nrefused [late]\u{1b}[2J"), "good\\nrefused [late]\\u{1b}[2J");
+        assert_eq!(plain(&"x".repeat(100_000)).chars().count(), LONGEST + 1);
+        assert_eq!(plain("Zürich …"), "Zürich …");
     }
 }

@@ -7,17 +7,20 @@ use crate::event::Event;
 use crate::hall::{Hall, Phase};
 use crate::job_bytes;
 use crate::receive::{STILL, receive};
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, plain};
 use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PART, PROTOCOL, answer, path, piece, work};
 use fedtvd_core::job::Job;
+use fedtvd_core::profile::ClientId;
 use prost::bytes::Bytes;
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::{Semaphore, mpsc};
+use tokio::task::AbortHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::server::Grpc;
@@ -49,6 +52,8 @@ pub(crate) struct Desk {
     identity: Identity,
     readers: Semaphore,
     encoders: Semaphore,
+    /// Jobs and models on their way out, one per client: a new question ends the answer to the last.
+    answering: Mutex<BTreeMap<ClientId, AbortHandle>>,
 }
 
 /// The service as the transport calls it.
@@ -59,7 +64,7 @@ impl Service {
     /// A service that reads so many uploads at a time; the others wait with nothing sent.
     pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
         let (readers, encoders) = (Semaphore::new(uploads.max(1)), Semaphore::new(1));
-        Self(Arc::new(Desk { hall, identity, readers, encoders }))
+        Self(Arc::new(Desk { hall, identity, readers, encoders, answering: Mutex::default() }))
     }
 }
 
@@ -94,23 +99,53 @@ impl tower::Service<http::Request<Body>> for Service {
     }
 }
 
-fn grpc<T, U>() -> Grpc<ProstCodec<T, U>>
+/// Most bytes of a message that is no confusion matrix: a part and its envelope, a statistic.
+const SMALL: usize = 64 << 10;
+
+fn grpc<T, U>(largest: usize) -> Grpc<ProstCodec<T, U>>
 where
     T: prost::Message + Send + 'static,
     U: prost::Message + Default + Send + 'static,
 {
-    Grpc::new(ProstCodec::default()).max_decoding_message_size(LARGEST_MESSAGE)
+    Grpc::new(ProstCodec::default()).max_decoding_message_size(largest)
+}
+
+/// An answer to one message, which may not take for ever to come.
+async fn within(answer: impl Future<Output = http::Response<Body>>) -> http::Response<Body> {
+    let late = |_| Status::deadline_exceeded("the request did not come to its end").into_http();
+    tokio::time::timeout(STILL, answer).await.unwrap_or_else(late)
 }
 
 async fn dispatch(desk: Arc<Desk>, request: http::Request<Body>) -> http::Response<Body> {
+    // Who may not ask is refused before anything of the request is read.
+    let said = request.headers().get(CLIENT).and_then(|said| said.to_str().ok()).unwrap_or("");
+    let Caller { name, peer, asks } = desk.asks(request.extensions().get::<Guest>(), said);
+    if let Err(refusal) = asks {
+        return Refuse { desk, name, peer }.because(&refusal).into_http();
+    }
     match request.uri().path() {
-        path::HELLO => grpc().unary(service_fn(move |r| Arc::clone(&desk).hello(r)), request).await,
-        path::ENROL => grpc().unary(service_fn(move |r| Arc::clone(&desk).enrol(r)), request).await,
-        path::PULL => grpc().server_streaming(service_fn(move |r| Arc::clone(&desk).pull(r)), request).await,
-        path::UPLOAD => grpc().streaming(service_fn(move |r| Arc::clone(&desk).upload(r)), request).await,
-        path::FAIL => grpc().unary(service_fn(move |r| Arc::clone(&desk).fail(r)), request).await,
-        path::JUDGE => grpc().unary(service_fn(move |r| Arc::clone(&desk).judge(r)), request).await,
-        path::STATUS => grpc().unary(service_fn(move |r| Arc::clone(&desk).status(r)), request).await,
+        path::HELLO => {
+            within(grpc(SMALL).unary(service_fn(move |r| Arc::clone(&desk).hello(r)), request)).await
+        }
+        path::ENROL => {
+            within(grpc(SMALL).unary(service_fn(move |r| Arc::clone(&desk).enrol(r)), request)).await
+        }
+        path::PULL => {
+            grpc(SMALL).server_streaming(service_fn(move |r| Arc::clone(&desk).pull(r)), request).await
+        }
+        path::UPLOAD => {
+            grpc(SMALL).streaming(service_fn(move |r| Arc::clone(&desk).upload(r)), request).await
+        }
+        path::FAIL => {
+            within(grpc(SMALL).unary(service_fn(move |r| Arc::clone(&desk).fail(r)), request)).await
+        }
+        path::JUDGE => {
+            within(grpc(LARGEST_MESSAGE).unary(service_fn(move |r| Arc::clone(&desk).judge(r)), request))
+                .await
+        }
+        path::STATUS => {
+            within(grpc(SMALL).unary(service_fn(move |r| Arc::clone(&desk).status(r)), request)).await
+        }
         _ => Status::unimplemented("there is no such method").into_http(),
     }
 }
@@ -137,12 +172,16 @@ impl Desk {
     }
 
     fn caller<T>(&self, request: &Request<T>) -> Caller {
-        let guest = request.extensions().get::<Guest>();
+        let said = request.metadata().get(CLIENT).and_then(|said| said.to_str().ok());
+        self.asks(request.extensions().get::<Guest>(), said.unwrap_or(""))
+    }
+
+    /// Who is at the other end of a connection, and says this of itself.
+    fn asks(&self, guest: Option<&Guest>, said: &str) -> Caller {
         let peer = guest.map_or_else(|| "-".to_owned(), |guest| guest.peer.clone());
         let certificate = guest.and_then(|guest| guest.certificate.as_deref());
         match &self.identity {
             Identity::Claimed => {
-                let said = request.metadata().get(CLIENT).and_then(|said| said.to_str().ok()).unwrap_or("");
                 let asks = match said.parse() {
                     Ok(id) => Ok(Asker::Client(Member { id, name: said.to_owned(), max_size: u64::MAX })),
                     Err(_) if said == "operator" => Ok(Asker::Operator),
@@ -241,7 +280,7 @@ impl Desk {
     async fn pull(self: Arc<Self>, request: Request<wire::Ask>) -> Answered<Replies<wire::Work>> {
         let mut calls = self.hall.calls();
         let limit = tokio::time::Instant::now() + POLL;
-        let todo = loop {
+        let (client, todo) = loop {
             calls.mark_unchanged();
             // Again each time: who was revoked while it waited gets nothing more.
             let (member, refuse) = self.member(&request)?;
@@ -249,17 +288,23 @@ impl Desk {
             greeted.map_err(|refusal| refuse.because(&refusal))?;
             match self.todo(&member, surveyed(&request)) {
                 Todo::Wait => {}
-                todo => break todo,
+                todo => break (member.id, todo),
             }
             if tokio::time::timeout_at(limit, calls.changed()).await.is_err() {
-                break Todo::Wait;
+                break (member.id, Todo::Wait);
             }
         };
         let (sender, receiver) = mpsc::channel(2);
-        tokio::spawn(async move {
+        let desk = Arc::clone(&self);
+        let answering = tokio::spawn(async move {
             // A client that left takes nothing more.
-            let _ = self.hand_over(todo, &sender).await;
+            let _ = desk.hand_over(todo, &sender).await;
         });
+        let mut all = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = all.insert(client, answering.abort_handle()) {
+            last.abort();
+        }
+        drop(all);
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
@@ -299,12 +344,14 @@ impl Desk {
         sender: &mpsc::Sender<Result<wire::Work, Status>>,
     ) -> Result<(), mpsc::error::SendError<Result<wire::Work, Status>>> {
         let work = |kind| Ok(wire::Work { kind: Some(kind) });
-        let (first, parts) = match todo {
+        let (round, first, parts) = match todo {
             Todo::Wait => return sender.send(work(work::Kind::Wait(wire::Done {}))).await,
             Todo::Message(kind) => return sender.send(work(kind)).await,
-            Todo::Judge(round, model) => {
-                (work::Kind::Judge(wire::Size { round, bytes: model.len() as u64 }), [model, Bytes::new()])
-            }
+            Todo::Judge(round, model) => (
+                round,
+                work::Kind::Judge(wire::Size { round, bytes: model.len() as u64 }),
+                [model, Bytes::new()],
+            ),
             Todo::Train(job, shared) => {
                 // One at a time: a job is as large as its model while it is encoded.
                 let Ok(_turn) = self.encoders.acquire().await else { return Ok(()) };
@@ -316,14 +363,19 @@ impl Desk {
                 if let Phase::Training(open) = &mut self.hall.inner().phase {
                     open.bytes_down += bytes;
                 }
-                (work::Kind::Train(wire::Size { round, bytes }), [head, shared])
+                (round, work::Kind::Train(wire::Size { round, bytes }), [head, shared])
             }
         };
         sender.send(work(first)).await?;
         for part in parts {
             for start in (0..part.len()).step_by(PART) {
                 let end = part.len().min(start + PART);
-                sender.send(work(work::Kind::Part(part.slice(start..end)))).await?;
+                let part = sender.send(work(work::Kind::Part(part.slice(start..end))));
+                match tokio::time::timeout(STILL, part).await {
+                    Ok(sent) if self.hall.at(round) => sent?,
+                    // Whoever does not read, or reads of a round that is over, holds no model in memory.
+                    _ => return Ok(()),
+                }
             }
         }
         Ok(())
@@ -392,15 +444,11 @@ struct Refuse {
 
 impl Refuse {
     fn because(&self, refusal: &Refusal) -> Status {
-        let (client, peer) = (self.name.clone(), self.peer.clone());
-        (self.desk.hall.log)(&Event::Refused {
-            client,
-            peer,
-            code: refusal.code(),
-            why: refusal.to_string(),
-        });
+        let (client, peer) = (self.name.as_deref().map(plain), self.peer.clone());
+        let why = plain(&refusal.to_string());
+        (self.desk.hall.log)(&Event::Refused { client, peer, code: refusal.code(), why: why.clone() });
         let code = if refusal.passing() { tonic::Code::Unavailable } else { tonic::Code::FailedPrecondition };
-        let mut status = Status::new(code, refusal.to_string());
+        let mut status = Status::new(code, why);
         status.metadata_mut().insert(CODE, tonic::metadata::MetadataValue::from_static(refusal.code()));
         status
     }

@@ -155,3 +155,23 @@ async fn a_client_that_is_revoked_while_it_waits_for_work_gets_none() {
     assert_eq!(code(tokio::join!(pulling, then).0), "revoked");
     running.stop();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_client_is_refused_before_its_words_are_read_and_others_words_are_cut_in_the_log() {
+    let stage = Stage::new(2);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&["model.name=logistic"]), options);
+    let mut zero = running.puppet(&stage, 0).await;
+    let run = "\n".repeat(10_000);
+    assert_eq!(code(zero.link.pull(&run).await), "wrong-run");
+    let why = stage.until(|event| match event {
+        Event::Refused { code: "wrong-run", why, .. } => Some(why.clone()),
+        _ => None,
+    });
+    assert!(why.len() < 1000 && !why.contains('\n'), "{why}");
+    // Were it read, it would be too long for a message.
+    stage.certs.revoke("client-0").unwrap();
+    let long = wire::Enrolment { statistic: "x".repeat(2 << 20), ..wire::Enrolment::default() };
+    assert_eq!(code(zero.link.enrol(long).await), "revoked");
+    running.stop();
+}
