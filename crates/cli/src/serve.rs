@@ -17,7 +17,7 @@ use fedtvd_run::summary::Summary;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -234,8 +234,16 @@ impl Serve {
         } else {
             Security::operator(&self.certs).map_err(Failure::request)?
         };
+        let mut address: SocketAddr =
+            address.trim().parse().with_context(|| path.display().to_string()).map_err(Failure::Work)?;
         // The server listens on all addresses of this machine where it says 0.0.0.0.
-        let address = address.trim().replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        let address = address.to_string();
         let status = ask(&address, &security);
         let status = status.with_context(|| format!("asking {address}")).map_err(Failure::Work)?;
         self.output.answer(&status, || status.text())

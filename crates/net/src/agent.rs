@@ -80,7 +80,7 @@ impl JoinError {
                         || code.starts_with("profile-")
                         || code == "roster-closed")
             }
-            Self::Link(LinkError::Lost(_)) => true,
+            Self::Link(LinkError::Lost(_) | LinkError::Tls { code: "tls-failed", .. }) => true,
             Self::Link(LinkError::Tls { .. } | LinkError::Address(_) | LinkError::Elsewhere(_))
             | Self::Site(_)
             | Self::File(_) => false,

@@ -20,9 +20,9 @@ use tonic::transport::server::Connected;
 /// Most connections at a time; more wait in the system's queue.
 const CONNECTIONS: usize = 8192;
 /// Most handshakes at a time.
-const HANDSHAKES: usize = 64;
+const HANDSHAKES: usize = 1024;
 /// How long a handshake may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who is at the other end, as far as the connection tells.
 #[derive(Clone, Debug)]
@@ -84,9 +84,8 @@ pub fn incoming(
                         let guest = Guest { peer, certificate: None, surveyed: Arc::default() };
                         Some(Visit { guest, line: Line::Plain(stream), _place: place })
                     }
-                    Some(acceptor) => greet(&acceptor, stream, peer, place, &log).await,
+                    Some(acceptor) => greet(&acceptor, stream, peer, (place, turn), &log).await,
                 };
-                drop(turn);
                 if let Some(visit) = visit {
                     let _ = sender.send(Ok(visit)).await;
                 }
@@ -100,11 +99,14 @@ async fn greet(
     acceptor: &TlsAcceptor,
     stream: TcpStream,
     peer: String,
-    place: OwnedSemaphorePermit,
+    (place, turn): (OwnedSemaphorePermit, OwnedSemaphorePermit),
     log: &Log,
 ) -> Option<Visit> {
     let turned_away = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
-    match tokio::time::timeout(PATIENCE, acceptor.accept(stream).into_fallible()).await {
+    let greeted = tokio::time::timeout(PATIENCE, acceptor.accept(stream).into_fallible()).await;
+    // From here on nothing is computed: others may begin.
+    drop(turn);
+    match greeted {
         Err(_) => {
             turned_away(peer, "tls-timeout", format!("no handshake within {} s", PATIENCE.as_secs()));
             None

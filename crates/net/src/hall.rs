@@ -89,6 +89,15 @@ impl Inner {
         self.valid.as_ref().is_none_or(|valid| valid.contains(&client))
     }
 
+    /// Clients of a roster that have not said what they have.
+    pub(crate) fn absent(&self, roster: Option<&BTreeSet<ClientId>>) -> Vec<ClientId> {
+        let known = |client: &ClientId| match &self.histograms {
+            Some(known) => known.contains_key(client),
+            None => self.door.profile(*client).is_some(),
+        };
+        roster.into_iter().flatten().filter(|client| !known(client)).copied().collect()
+    }
+
     /// Whether the open round waits for nobody any more.
     fn complete(&self) -> bool {
         match &self.phase {
@@ -278,9 +287,15 @@ impl Hall {
     }
 
     fn wait(&self, until: impl Fn(&Inner) -> bool) -> Result<MutexGuard<'_, Inner>, Interrupted> {
-        let waiting = |inner: &mut Inner| !inner.stop && !until(inner);
-        let inner = self.answered.wait_while(self.inner(), waiting).unwrap_or_else(PoisonError::into_inner);
-        if inner.stop { Err(Interrupted::Stopped) } else { Ok(inner) }
+        loop {
+            let inner = self.wait_until(REMINDER, &until)?;
+            if until(&inner) {
+                return Ok(inner);
+            }
+            let (round, clients) = (inner.door.round + 1, inner.absent(self.terms.roster.as_ref()));
+            drop(inner);
+            (self.log)(&Event::Waiting { round, clients });
+        }
     }
 
     /// Opens a round with the answers that are there already.

@@ -104,6 +104,15 @@ pub struct Link {
 impl Link {
     /// Dials.
     pub async fn dial(address: &str, security: &Security) -> Result<Self, LinkError> {
+        Self::dial_as(address, None, security).await
+    }
+
+    /// Dials a server that must show this name, where it is not the host's.
+    pub(crate) async fn dial_as(
+        address: &str,
+        name: Option<&str>,
+        security: &Security,
+    ) -> Result<Self, LinkError> {
         let wrong = || LinkError::Address(address.to_owned());
         let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| wrong())?;
         let host = endpoint.uri().host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
@@ -124,6 +133,7 @@ impl Link {
             Security::Claimed(said) => Some(said.parse().map_err(|_| wrong())?),
             Security::Tls(_) => None,
         };
+        let host = name.map_or(host, str::to_owned);
         let dialled = address.to_owned();
         let (security, ear) = (security.clone(), Arc::clone(&heard));
         let connector = tower::service_fn(move |_| {

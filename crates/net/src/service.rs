@@ -63,7 +63,8 @@ pub(crate) struct Service(Arc<Desk>);
 impl Service {
     /// A service that reads so many uploads at a time; the others wait with nothing sent.
     pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
-        let (readers, encoders) = (Semaphore::new(uploads.max(1)), Semaphore::new(1));
+        let (readers, encoders) =
+            (Semaphore::new(uploads.clamp(1, Semaphore::MAX_PERMITS)), Semaphore::new(1));
         Self(Arc::new(Desk { hall, identity, readers, encoders, answering: Mutex::default() }))
     }
 }

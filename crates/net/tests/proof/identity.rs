@@ -175,3 +175,19 @@ async fn a_revoked_client_is_refused_before_its_words_are_read_and_others_words_
     assert_eq!(code(zero.link.enrol(long).await), "revoked");
     running.stop();
 }
+
+#[test]
+fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_given_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for host in ["fed.example.org:7443", "fed example", ""] {
+        let Err(error) = Certs::init(folder.path(), &[host.to_owned()], 10) else {
+            panic!("{host} is a host")
+        };
+        assert!(error.to_string().contains("is no host name and no address"), "{error}");
+    }
+    let hosts = ["fed.example.org", "192.0.2.7", "2001:db8::7"].map(str::to_owned);
+    let certs = Certs::init(folder.path(), &hosts, 10).unwrap();
+    certs.issue(&Wish { id: Some(u32::MAX), ..wish("last", 5) }).unwrap();
+    let error = certs.issue(&wish("next", 5)).unwrap_err().to_string();
+    assert!(error.contains("4294967295"), "{error}");
+}

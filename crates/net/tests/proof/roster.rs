@@ -7,11 +7,14 @@ use fedtvd_core::trainer::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::agent;
 use fedtvd_net::event::{Event, Log};
-use fedtvd_net::link::{LinkError, Task};
+use fedtvd_net::link::{LinkError, Security, Task};
+use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{Options, prepare};
+use fedtvd_net::status::ask;
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::Runner;
 use fedtvd_run::simulation::Means;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -321,4 +324,27 @@ fn a_run_goes_on_with_the_roster_that_it_began_with_and_nobody_is_no_roster() {
     prepared("run", Some(&[0, 1])).unwrap();
     let error = prepared("run", Some(&[0])).unwrap_err();
     assert!(error.starts_with("the run began with the roster {0, 1}"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_tells_who_is_missing_before_the_first_round() {
+    let stage = Stage::new(3);
+    let options = Options { roster: Some([0, 1, 2].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    running.puppet(&stage, 1).await.enrol().await.unwrap();
+    assert_eq!(running.hall.status().waiting_for, [0, 2]);
+    running.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_operator_may_ask_whatever_address_of_this_machine_the_server_listens_on() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let ready = stage.prepare("run", &config(&SETTINGS), options);
+    let keys = Keys::open(&stage.path("certs")).unwrap();
+    let server = Server::start(&ready.hall, keys, TcpListener::bind("127.0.0.2:0").unwrap(), 4).unwrap();
+    let operator = Security::operator(&stage.path("certs")).unwrap();
+    let status = ask(&server.address().to_string(), &operator).unwrap();
+    assert_eq!(status.phase, "gathering");
 }
