@@ -110,7 +110,9 @@ fn text(progress: &Progress) -> String {
 
 fn failure(error: JoinError) -> Failure {
     match error {
-        JoinError::Link(LinkError::Address(_) | LinkError::Elsewhere(_)) | JoinError::Site(_) => Failure::request(error),
+        JoinError::Link(LinkError::Address(_) | LinkError::Elsewhere(_)) | JoinError::Site(_) => {
+            Failure::request(error)
+        }
         other => Failure::work(other),
     }
 }

@@ -297,15 +297,15 @@ impl Arrival {
     }
 
     fn check(&self) -> std::io::Result<Result<(), ClientFailure>> {
-        let (file, head) = match stored::open(&self.path, &self.hall.terms.layout)? {
-            Ok(opened) => opened,
+        let head = match stored::open(&self.path, &self.hall.terms.layout)? {
+            Ok(head) => head,
             Err(error) => return Ok(Err(unreadable(&error))),
         };
         if head.client != self.client {
             let why = format!("it says that it is client {}'s", head.client);
             return Ok(Err(ClientFailure::Unreadable(why)));
         }
-        let update = Stored::one(self.client, file, head);
+        let update = Stored::one(self.client, self.path.clone(), head);
         let checked = verdict(&self.hall.terms.run, &self.state, &self.job, &update, 0);
         Ok(checked.map_err(|error| std::io::Error::other(error.why))?.map(|_| ()))
     }

@@ -187,7 +187,7 @@ pub fn prepare(
     };
     let params = Params::initial(Arc::clone(&layout), experiment.seed);
     let mut state = State::new(&experiment.run, params, reference);
-    let restored = restore(&directory, &layout, &log)?;
+    let (restored, checkpoints) = restore(&directory, &layout, &log)?;
     let known = restored.is_some() || ledger.opening(0)?.is_some();
     if let Some(saved) = restored {
         state = saved;
@@ -229,7 +229,7 @@ pub fn prepare(
         judge,
         memories: Memories::new(),
     };
-    let runner = Runner::over(directory, experiment, Box::new(federation))?;
+    let runner = Runner::over(directory, experiment, Box::new(federation), checkpoints)?;
     Ok(Ok(Ready { hall, runner }))
 }
 
@@ -253,18 +253,18 @@ fn roster(
     }
 }
 
-/// The newest checkpoint that reads and that the lines reach.
+/// The newest checkpoint that reads and that the lines reach, and where further ones go.
 fn restore(
     directory: &RunDirectory,
     layout: &Arc<Layout>,
     log: &Log,
-) -> Result<Option<State>, FederationError> {
+) -> Result<(Option<State>, Checkpoints), FederationError> {
     let done = directory.lines().map_err(RunError::from)?.len() as u32;
     let found = Checkpoints::find(directory.file("checkpoint"), layout, done).map_err(RunError::from)?;
     for note in found.notes {
         log(&Event::Note { note });
     }
-    Ok(found.checkpoint.map(|checkpoint| checkpoint.state))
+    Ok((found.checkpoint.map(|checkpoint| checkpoint.state), found.checkpoints))
 }
 
 /// What the server knows of the data.

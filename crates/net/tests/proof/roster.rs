@@ -348,3 +348,27 @@ fn the_operator_may_ask_whatever_address_of_this_machine_the_server_listens_on()
     let status = ask(&server.address().to_string(), &operator).unwrap();
     assert_eq!(status.phase, "gathering");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_the_last_two_checkpoints_are_kept_as_before() {
+    let stage = Stage::new(1);
+    let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=4"];
+    let options = Options { roster: Some([0].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&settings), options.clone());
+    let mut zero = running.puppet(&stage, 0).await;
+    answer(&mut zero).await;
+    answer(&mut zero).await;
+    assert_eq!(zero.job().await.offer.round, 2);
+    running.stop();
+    let running = stage.serve("run", &config(&settings), options);
+    let mut zero = running.puppet(&stage, 0).await;
+    answer(&mut zero).await;
+    assert_eq!(zero.job().await.offer.round, 3);
+    running.stop();
+    let mut kept: Vec<_> = std::fs::read_dir(stage.path("run/checkpoint"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    kept.sort();
+    assert_eq!(kept, ["round-000002", "round-000003"]);
+}
