@@ -36,7 +36,7 @@ enum Verb {
         #[arg(long, value_name = "HOST")]
         host: Vec<String>,
         /// Days for which authority and server are valid
-        #[arg(long, default_value_t = 3650)]
+        #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
     /// Make certificates for clients; each gets a folder of its own
@@ -53,7 +53,7 @@ enum Verb {
         #[arg(long, value_name = "SAMPLES", default_value_t = 1_000_000)]
         max_size: u64,
         /// Days for which the certificates are valid
-        #[arg(long, default_value_t = 365, allow_negative_numbers = true)]
+        #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-36500..=36500))]
         days: i64,
     },
     /// Take a client's certificate out of force; a running server knows at once

@@ -1,6 +1,6 @@
 //! `fedtvd join SERVER DATA`: a site takes part in a federation.
 
-use crate::request::{Failure, Output};
+use crate::request::{Failure, Output, tell as say};
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_data::set::{DataOptions, Places};
@@ -67,7 +67,7 @@ impl Join {
         let quiet = self.output.quiet;
         let tell = move |progress: &Progress| {
             if !quiet {
-                eprintln!("{}", text(progress));
+                say(text(progress));
             }
         };
         let finished = agent::take_part(options, &tell).map_err(failure)?;
@@ -110,7 +110,9 @@ fn text(progress: &Progress) -> String {
 
 fn failure(error: JoinError) -> Failure {
     match error {
-        JoinError::Link(LinkError::Address(_)) | JoinError::Site(_) => Failure::request(error),
+        JoinError::Link(LinkError::Address(_) | LinkError::Elsewhere(_)) | JoinError::Site(_) => {
+            Failure::request(error)
+        }
         other => Failure::work(other),
     }
 }

@@ -1,6 +1,6 @@
 //! `fedtvd serve [CONFIG]`: the server of a federation, and questions to a running one.
 
-use crate::request::{Configured, Failure, Output, workers};
+use crate::request::{Configured, Failure, Output, tell, workers};
 use crate::run::{failure as run_failure, finished};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
@@ -17,7 +17,7 @@ use fedtvd_run::summary::Summary;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +37,7 @@ pub(crate) struct Serve {
     /// Folder of the authority, as fedtvd certs init makes it
     #[arg(long, value_name = "DIR", default_value = "certs")]
     certs: PathBuf,
-    /// Wait for exactly these clients: a file with one name per line
+    /// Wait for exactly these clients: a file with one name per line; a run that is gone on with keeps its own
     #[arg(long, value_name = "FILE")]
     roster: Option<PathBuf>,
     /// Without a roster: start with so many clients; others may join later
@@ -143,7 +143,7 @@ impl Serve {
                 self.done(&summary)
             }
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(
-                "stopped after round {rounds}; every update that was acknowledged is kept. Go on with: fedtvd serve --out {}",
+                "stopped after round {rounds}; every update that was acknowledged is kept. Go on with: fedtvd serve --out {} and the same --listen, --certs and --deadline",
                 self.out.display()
             ))),
         }
@@ -164,10 +164,10 @@ impl Serve {
         } else {
             AllowList::read(&self.certs.join("clients.toml")).map_err(Failure::request)?
         };
-        let number = |name: &str| match list.named(name) {
-            Some(entry) => Ok(entry.id),
+        let number = |name: &str| match list.number(name) {
+            Some(number) => Ok(number),
             None if self.plaintext => name.parse().map_err(|_| anyhow!("{name} is no client's number")),
-            None => Err(anyhow!("{}: there is no valid certificate of {name}", path.display())),
+            None => Err(anyhow!("{}: there is no certificate of {name}", path.display())),
         };
         names.map(|name| number(name).map_err(Failure::Request)).collect()
     }
@@ -193,8 +193,8 @@ impl Serve {
             }
             match form {
                 _ if quiet => {}
-                Log::Text => eprintln!("{event}"),
-                Log::Json => eprintln!("{json}"),
+                Log::Text => tell(event),
+                Log::Json => tell(json),
             }
         })
     }
@@ -204,17 +204,20 @@ impl Serve {
             return;
         }
         match self.log {
-            Log::Json => eprintln!("{}", serde_json::to_string(line).unwrap_or_default()),
+            Log::Json => tell(serde_json::to_string(line).unwrap_or_default()),
             Log::Text if line.accuracy.is_nan() => {
-                eprintln!("round {}: nobody could judge the model  {:.2} s", line.round, line.seconds);
+                tell(format_args!(
+                    "round {}: nobody could judge the model  {:.2} s",
+                    line.round, line.seconds
+                ));
             }
-            Log::Text => eprintln!(
+            Log::Text => tell(format_args!(
                 "round {}: accuracy {:.2} %  loss {:.4}  {:.2} s",
                 line.round,
                 100.0 * line.accuracy,
                 line.loss,
                 line.seconds
-            ),
+            )),
         }
     }
 
@@ -231,8 +234,16 @@ impl Serve {
         } else {
             Security::operator(&self.certs).map_err(Failure::request)?
         };
+        let mut address: SocketAddr =
+            address.trim().parse().with_context(|| path.display().to_string()).map_err(Failure::Work)?;
         // The server listens on all addresses of this machine where it says 0.0.0.0.
-        let address = address.trim().replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:");
+        if address.ip().is_unspecified() {
+            address.set_ip(match address {
+                SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
+                SocketAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
+            });
+        }
+        let address = address.to_string();
         let status = ask(&address, &security);
         let status = status.with_context(|| format!("asking {address}")).map_err(Failure::Work)?;
         self.output.answer(&status, || status.text())

@@ -53,13 +53,13 @@ impl Evaluation {
     pub fn add(&mut self, other: &Self) {
         self.loss += other.loss;
         for (sum, count) in self.confusion.iter_mut().zip(&other.confusion) {
-            *sum += count;
+            *sum = sum.saturating_add(*count);
         }
     }
 
     /// How many samples were seen.
     pub fn samples(&self) -> u64 {
-        self.confusion.iter().sum()
+        self.confusion.iter().fold(0, |sum, &count| sum.saturating_add(count))
     }
 
     /// Share of samples whose class was predicted; 0 without samples.

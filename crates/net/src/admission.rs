@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::hall::{Hall, Inner, Phase, Seen};
 use crate::ledger::Answer;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, plain};
 use crate::stored::{self, Stored, unreadable};
 use crate::wire;
 use fedtvd_core::enrolment;
@@ -30,6 +30,9 @@ pub struct Member {
     pub max_size: u64,
 }
 
+/// Most samples that any client may keep back: sums over all clients stay countable.
+const LARGEST_HOLDOUT: u64 = 1 << 40;
+
 /// What a good ticket leads to.
 pub(crate) enum Admission {
     /// The update is here already.
@@ -53,9 +56,9 @@ pub(crate) struct Arrival {
 
 impl Drop for Arrival {
     fn drop(&mut self) {
-        self.hall.inner().sending.remove(&self.client);
-        // After a commit there is nothing left there.
+        // Before the next upload of this client may begin to write there; after a commit there is nothing left.
         let _ = std::fs::remove_file(&self.path);
+        self.hall.inner().sending.remove(&self.client);
     }
 }
 
@@ -83,6 +86,10 @@ impl Hall {
         let client = member.id;
         if enrolment.size > member.max_size {
             return Err(Refusal::AboveListed { client, size: enrolment.size, most: member.max_size });
+        }
+        let (holdout, most) = (enrolment.holdout, member.max_size.min(LARGEST_HOLDOUT));
+        if holdout > most {
+            return Err(Refusal::HoldoutAboveListed { client, holdout, most });
         }
         let statistic: Statistic = serde_json::from_str(&enrolment.statistic)
             .map_err(|error| Refusal::Statistic(error.to_string()))?;
@@ -213,7 +220,7 @@ impl Hall {
     /// Notes that a client has no update, unless it has one.
     pub(crate) fn fail(&self, member: &Member, failure: &wire::Failure) -> Result<(), Refusal> {
         self.greet(member, Some(&failure.run))?;
-        let why: String = failure.why.chars().take(1000).collect();
+        let why = plain(&failure.why);
         self.answer(member.id, failure.round, Answer::Failure(ClientFailure::Training(why.clone())))?;
         (self.log)(&Event::Failed { client: member.id, round: failure.round + 1, why });
         Ok(())
@@ -290,15 +297,15 @@ impl Arrival {
     }
 
     fn check(&self) -> std::io::Result<Result<(), ClientFailure>> {
-        let (file, head) = match stored::open(&self.path, &self.hall.terms.layout)? {
-            Ok(opened) => opened,
+        let head = match stored::open(&self.path, &self.hall.terms.layout)? {
+            Ok(head) => head,
             Err(error) => return Ok(Err(unreadable(&error))),
         };
         if head.client != self.client {
             let why = format!("it says that it is client {}'s", head.client);
             return Ok(Err(ClientFailure::Unreadable(why)));
         }
-        let update = Stored::one(self.client, file, head);
+        let update = Stored::one(self.client, self.path.clone(), head);
         let checked = verdict(&self.hall.terms.run, &self.state, &self.job, &update, 0);
         Ok(checked.map_err(|error| std::io::Error::other(error.why))?.map(|_| ()))
     }

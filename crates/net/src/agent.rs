@@ -57,8 +57,18 @@ pub enum JoinError {
 }
 
 /// Refusals that no attempt changes.
-const FINAL: [&str; 6] =
-    ["unknown-certificate", "revoked", "wrong-protocol", "not-in-roster", "size-above-listed", "not-client"];
+const FINAL: [&str; 7] = [
+    "unknown-certificate",
+    "revoked",
+    "wrong-protocol",
+    "not-in-roster",
+    "size-above-listed",
+    "holdout-above-listed",
+    "not-client",
+];
+
+/// Refusals after which the server asks for the same again.
+const REPEATED: [&str; 4] = ["too-long", "too-short", "bad-hash", "bad-counts"];
 
 impl JoinError {
     /// Whether another attempt may succeed.
@@ -70,10 +80,10 @@ impl JoinError {
                         || code.starts_with("profile-")
                         || code == "roster-closed")
             }
-            Self::Link(LinkError::Lost(_)) => true,
-            Self::Link(LinkError::Tls { .. } | LinkError::Address(_)) | Self::Site(_) | Self::File(_) => {
-                false
-            }
+            Self::Link(LinkError::Lost(_) | LinkError::Tls { code: "tls-failed", .. }) => true,
+            Self::Link(LinkError::Tls { .. } | LinkError::Address(_) | LinkError::Elsewhere(_))
+            | Self::Site(_)
+            | Self::File(_) => false,
         }
     }
 }
@@ -135,9 +145,9 @@ async fn session(
     tell(&Progress::Joined(welcome.clone()));
     loop {
         let task = link.pull(&run).await?;
-        backoff.reset();
         match task {
-            Task::Wait => {}
+            // Only work that was taken, or none, is a success: a server that takes none is asked less and less often.
+            Task::Wait => backoff.reset(),
             Task::Finished(finished) => return Ok(finished),
             Task::Survey(survey) => link.enrol(site.enrolment(&run, &survey)?).await?,
             Task::Judge(round, model) => {
@@ -151,7 +161,7 @@ async fn session(
                     Ok(found) => link.judge(&run, round, found).await,
                     Err(why) => Err(LinkError::Lost(format!("the model does not read: {why}"))),
                 };
-                over(judged, tell)?;
+                over(judged, tell, backoff).await?;
             }
             Task::Train(round, job) => {
                 let hash = sha256(&job);
@@ -183,22 +193,35 @@ async fn session(
                 if sent.is_ok() {
                     *unsent = None;
                 }
-                over(sent, tell)?;
+                over(sent, tell, backoff).await?;
             }
         }
     }
 }
 
 /// A refusal of one piece of work is told and is no reason to leave.
-fn over(done: Result<(), LinkError>, tell: &(dyn Fn(&Progress) + Sync)) -> Result<(), JoinError> {
+async fn over(
+    done: Result<(), LinkError>,
+    tell: &(dyn Fn(&Progress) + Sync),
+    backoff: &mut Backoff,
+) -> Result<(), JoinError> {
     match done {
+        Ok(()) => {
+            backoff.reset();
+            Ok(())
+        }
         Err(error @ LinkError::Refused { passing: false, .. })
             if JoinError::Link(error.clone()).passing() =>
         {
+            let asked_again =
+                matches!(&error, LinkError::Refused { code, .. } if REPEATED.contains(&code.as_str()));
             tell(&Progress::Refused(error));
+            if asked_again {
+                tokio::time::sleep(backoff.wait()).await;
+            }
             Ok(())
         }
-        done => Ok(done?),
+        Err(error) => Err(error.into()),
     }
 }
 

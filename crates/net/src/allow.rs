@@ -6,6 +6,7 @@
 use fedtvd_core::profile::ClientId;
 use fedtvd_run::files::{self, FileError};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -92,6 +93,17 @@ impl AllowList {
     pub fn named(&self, name: &str) -> Option<&Listed> {
         self.clients.iter().find(|entry| entry.name == name && !entry.revoked)
     }
+
+    /// The number of a client of this name, even if its certificate was revoked: a run may have begun with it.
+    pub fn number(&self, name: &str) -> Option<ClientId> {
+        let revoked = || self.clients.iter().rev().find(|entry| entry.name == name);
+        self.named(name).or_else(revoked).map(|entry| entry.id)
+    }
+
+    /// Numbers of clients that may take part.
+    pub fn valid(&self) -> BTreeSet<ClientId> {
+        self.clients.iter().filter(|entry| !entry.revoked).map(|entry| entry.id).collect()
+    }
 }
 
 /// What tells one version of a file from the next.
@@ -167,6 +179,17 @@ mod tests {
         let (current, trouble) = watched.current();
         assert!(current.find("b-1").unwrap().revoked && trouble.is_some());
         assert!(watched.current().1.is_none());
+    }
+
+    #[test]
+    fn a_revoked_client_keeps_its_number_until_another_certificate_has_its_name() {
+        let mut list = AllowList { clients: vec![entry("a", 0), entry("b", 1)] };
+        list.clients[1].revoked = true;
+        assert_eq!((list.number("b"), list.number("c")), (Some(1), None));
+        assert_eq!(list.valid(), [0].into());
+        list.clients.push(entry("b", 4));
+        assert_eq!(list.number("b"), Some(4));
+        assert_eq!(list.valid(), [0, 4].into());
     }
 
     #[test]

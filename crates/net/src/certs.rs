@@ -19,6 +19,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use time::{Duration, OffsetDateTime};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// The folder of an authority.
 #[derive(Clone, Debug)]
@@ -58,6 +59,11 @@ pub enum CertsError {
     /// No such client.
     #[error("there is no valid certificate of {0}; \"fedtvd certs list\" shows all")]
     Nobody(String),
+    /// A host that nobody can dial.
+    #[error(
+        "\"{0}\" is no host name and no address; write it without a port, as fed.example.org or 192.0.2.7"
+    )]
+    Host(String),
     /// A name that is no file name.
     #[error(
         "a client's name has letters, digits, - _ and . only, and begins with none of the last; not \"{0}\""
@@ -93,6 +99,9 @@ impl Certs {
         let certs = Self { folder: folder.to_owned() };
         if certs.file("ca.key").exists() {
             return Err(CertsError::Taken(folder.display().to_string()));
+        }
+        if let Some(host) = hosts.iter().find(|host| ServerName::try_from(host.as_str()).is_err()) {
+            return Err(CertsError::Host(host.clone()));
         }
         std::fs::create_dir_all(folder).map_err(doing("making", folder))?;
         let key = KeyPair::generate()?;
@@ -132,7 +141,7 @@ impl Certs {
             return Err(CertsError::Named(name.clone()));
         }
         let own = list.clients.iter().find(|entry| entry.name == *name).map(|entry| entry.id);
-        let next = list.clients.iter().map(|entry| entry.id + 1).max().unwrap_or(0);
+        let next = list.clients.iter().map(|entry| entry.id.saturating_add(1)).max().unwrap_or(0);
         let id = wish.id.or(own).unwrap_or(next);
         if let Some(other) = list.clients.iter().find(|entry| entry.id == id && entry.name != *name) {
             return Err(CertsError::Numbered { id, name: other.name.clone() });

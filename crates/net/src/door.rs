@@ -6,6 +6,7 @@ use fedtvd_run::digest::sha256;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
@@ -19,9 +20,9 @@ use tonic::transport::server::Connected;
 /// Most connections at a time; more wait in the system's queue.
 const CONNECTIONS: usize = 8192;
 /// Most handshakes at a time.
-const HANDSHAKES: usize = 64;
+const HANDSHAKES: usize = 1024;
 /// How long a handshake may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who is at the other end, as far as the connection tells.
 #[derive(Clone, Debug)]
@@ -30,6 +31,8 @@ pub struct Guest {
     pub peer: String,
     /// SHA-256 of its certificate; none without TLS.
     pub certificate: Option<Arc<str>>,
+    /// Whether it said on this connection what data it has: another process may have other data.
+    pub surveyed: Arc<AtomicBool>,
 }
 
 /// A connection that came through the door.
@@ -78,12 +81,11 @@ pub fn incoming(
                 let peer = peer.to_string();
                 let visit = match acceptor {
                     None => {
-                        let guest = Guest { peer, certificate: None };
+                        let guest = Guest { peer, certificate: None, surveyed: Arc::default() };
                         Some(Visit { guest, line: Line::Plain(stream), _place: place })
                     }
-                    Some(acceptor) => greet(&acceptor, stream, peer, place, &log).await,
+                    Some(acceptor) => greet(&acceptor, stream, peer, (place, turn), &log).await,
                 };
-                drop(turn);
                 if let Some(visit) = visit {
                     let _ = sender.send(Ok(visit)).await;
                 }
@@ -97,11 +99,14 @@ async fn greet(
     acceptor: &TlsAcceptor,
     stream: TcpStream,
     peer: String,
-    place: OwnedSemaphorePermit,
+    (place, turn): (OwnedSemaphorePermit, OwnedSemaphorePermit),
     log: &Log,
 ) -> Option<Visit> {
     let turned_away = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
-    match tokio::time::timeout(PATIENCE, acceptor.accept(stream).into_fallible()).await {
+    let greeted = tokio::time::timeout(PATIENCE, acceptor.accept(stream).into_fallible()).await;
+    // From here on nothing is computed: others may begin.
+    drop(turn);
+    match greeted {
         Err(_) => {
             turned_away(peer, "tls-timeout", format!("no handshake within {} s", PATIENCE.as_secs()));
             None
@@ -116,7 +121,7 @@ async fn greet(
         Ok(Ok(stream)) => {
             let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let certificate = certificate.map(|certificate| Arc::from(sha256(certificate)));
-            let guest = Guest { peer, certificate };
+            let guest = Guest { peer, certificate, surveyed: Arc::default() };
             Some(Visit { guest, line: Line::Tls(Box::new(stream)), _place: place })
         }
     }

@@ -78,7 +78,35 @@ pub(crate) struct Inner {
     pub(crate) phase: Phase,
     /// What the last round came to.
     pub(crate) accuracy: Option<f64>,
+    /// Clients that have a valid certificate; none where there are no certificates.
+    valid: Option<BTreeSet<ClientId>>,
     stop: bool,
+}
+
+impl Inner {
+    /// Whether a client can still answer.
+    fn may_come(&self, client: ClientId) -> bool {
+        self.valid.as_ref().is_none_or(|valid| valid.contains(&client))
+    }
+
+    /// Clients of a roster that have not said what they have.
+    pub(crate) fn absent(&self, roster: Option<&BTreeSet<ClientId>>) -> Vec<ClientId> {
+        let known = |client: &ClientId| match &self.histograms {
+            Some(known) => known.contains_key(client),
+            None => self.door.profile(*client).is_some(),
+        };
+        roster.into_iter().flatten().filter(|client| !known(client)).copied().collect()
+    }
+
+    /// Whether the open round waits for nobody any more.
+    fn complete(&self) -> bool {
+        match &self.phase {
+            Phase::Training(open) => {
+                open.expired || !open.missing().into_iter().any(|client| self.may_come(client))
+            }
+            _ => true,
+        }
+    }
 }
 
 /// When a client was heard of last.
@@ -160,6 +188,7 @@ impl Hall {
             before: BTreeMap::new(),
             phase: Phase::Between,
             accuracy: None,
+            valid: None,
             stop: false,
         };
         let changed = watch::Sender::new(());
@@ -185,10 +214,34 @@ impl Hall {
         self.answered.notify_all();
     }
 
+    /// Says which clients have a valid certificate: rounds do not wait for others.
+    pub(crate) fn allow(&self, valid: BTreeSet<ClientId>) {
+        let before = self.inner().valid.replace(valid.clone());
+        let out: Vec<ClientId> =
+            before.iter().flatten().filter(|client| !valid.contains(client)).copied().collect();
+        if !out.is_empty() {
+            let note =
+                format!("clients {out:?} have no valid certificate any more; rounds do not wait for them");
+            (self.log)(&Event::Note { note });
+        }
+        if before.as_ref() != Some(&valid) {
+            self.ring();
+        }
+    }
+
     /// Ends the driver's waiting for good.
     pub fn stop(&self) {
         self.inner().stop = true;
         self.ring();
+    }
+
+    /// Whether this round's jobs, or its model, are still to be had.
+    pub(crate) fn at(&self, round: u32) -> bool {
+        match &self.inner().phase {
+            Phase::Training(open) => open.round == round,
+            Phase::Judging(judging) => judging.round == round,
+            Phase::Between | Phase::Finished(_) => false,
+        }
     }
 
     /// Ends the waiting for answers to the open round, as its deadline does.
@@ -234,9 +287,15 @@ impl Hall {
     }
 
     fn wait(&self, until: impl Fn(&Inner) -> bool) -> Result<MutexGuard<'_, Inner>, Interrupted> {
-        let waiting = |inner: &mut Inner| !inner.stop && !until(inner);
-        let inner = self.answered.wait_while(self.inner(), waiting).unwrap_or_else(PoisonError::into_inner);
-        if inner.stop { Err(Interrupted::Stopped) } else { Ok(inner) }
+        loop {
+            let inner = self.wait_until(REMINDER, &until)?;
+            if until(&inner) {
+                return Ok(inner);
+            }
+            let (round, clients) = (inner.door.round + 1, inner.absent(self.terms.roster.as_ref()));
+            drop(inner);
+            (self.log)(&Event::Waiting { round, clients });
+        }
     }
 
     /// Opens a round with the answers that are there already.
@@ -262,15 +321,11 @@ impl Hall {
 
     /// Waits until everybody has answered, or the deadline; from then on the round takes no answers.
     pub fn close(&self, deadline: Option<Duration>) -> Result<Answers, Interrupted> {
-        let complete = |inner: &Inner| match &inner.phase {
-            Phase::Training(open) => open.expired || open.missing().is_empty(),
-            _ => true,
-        };
         let limit = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
         let mut inner = loop {
             let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
-            let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), complete)?;
-            if complete(&inner) || limit.is_some_and(|limit| Instant::now() >= limit) {
+            let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), Inner::complete)?;
+            if inner.complete() || limit.is_some_and(|limit| Instant::now() >= limit) {
                 break inner;
             }
             if let Phase::Training(open) = &inner.phase {
@@ -316,7 +371,10 @@ impl Hall {
         self.inner().phase = Phase::Judging(Judging { round, model, asked, counts: BTreeMap::new() });
         self.call();
         let mut inner = self.wait_until(patience, |inner| match &inner.phase {
-            Phase::Judging(judging) => judging.asked.iter().all(|client| judging.counts.contains_key(client)),
+            Phase::Judging(judging) => {
+                let mut asked = judging.asked.iter();
+                asked.all(|client| judging.counts.contains_key(client) || !inner.may_come(*client))
+            }
             _ => true,
         })?;
         let mut total = Evaluation::empty(self.terms.classes);
@@ -340,9 +398,9 @@ impl Hall {
         inner.door.reference = state.reference.clone();
         inner.histograms = None;
         for profile in &state.roster {
-            if let Err(place) = inner.door.roster.binary_search_by_key(&profile.client, |known| known.client)
-            {
-                inner.door.roster.insert(place, profile.clone());
+            match inner.door.roster.binary_search_by_key(&profile.client, |known| known.client) {
+                Ok(place) => inner.door.roster[place] = profile.clone(),
+                Err(place) => inner.door.roster.insert(place, profile.clone()),
             }
         }
     }

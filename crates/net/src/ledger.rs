@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! federation/lock                             one server at a time
-//! federation/run.json                         the run's name
+//! federation/run.json                         the run's name and roster
 //! federation/round-000003/open.json           the roster, on disk before the first job goes out
 //! federation/round-000003/client-7-HASH       an accepted update
 //! federation/round-000003/closed.json         the round's answers, frozen before they are summed up
@@ -20,7 +20,7 @@ use fedtvd_core::statistic::Reference;
 use fedtvd_run::files::{FileError, doing, read_text, sync, write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -92,6 +92,9 @@ pub enum Answer {
 #[serde(deny_unknown_fields)]
 struct Name {
     run: String,
+    /// The clients that it waits for, and no others.
+    #[serde(default)]
+    roster: Option<BTreeSet<ClientId>>,
 }
 
 impl Ledger {
@@ -107,13 +110,18 @@ impl Ledger {
         }
     }
 
-    /// The run's name; a new one gets this.
-    pub fn run(&self, new: &str) -> Result<String, LedgerError> {
+    /// The roster that the run in this folder began with, if it began: none where anybody listed may join.
+    pub fn roster(folder: &Path) -> Result<Option<Option<BTreeSet<ClientId>>>, LedgerError> {
+        Ok(read_json::<Name>(&folder.join("run.json"))?.map(|name| name.roster))
+    }
+
+    /// The run's name; a new one gets this, and this roster.
+    pub fn run(&self, new: &str, roster: Option<&BTreeSet<ClientId>>) -> Result<String, LedgerError> {
         let path = self.folder.join("run.json");
         match read_json::<Name>(&path)? {
             Some(name) => Ok(name.run),
             None => {
-                write_json(&path, &Name { run: new.to_owned() })?;
+                write_json(&path, &Name { run: new.to_owned(), roster: roster.cloned() })?;
                 Ok(new.to_owned())
             }
         }
@@ -186,6 +194,8 @@ impl Ledger {
                 }
             }
         }
+        // A process that was killed between rename and sync left names that a crash of the machine could still undo.
+        sync(&folder)?;
         Ok((answers, notes))
     }
 

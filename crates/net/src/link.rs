@@ -7,6 +7,7 @@ use fedtvd_core::trainer::Evaluation;
 use hyper_util::rt::TokioIo;
 use prost::bytes::Bytes;
 use std::error::Error as StdError;
+use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
@@ -65,6 +66,9 @@ pub enum LinkError {
     /// An address that is none.
     #[error("{0} is no address; write HOST:PORT")]
     Address(String),
+    /// Without TLS, to another machine.
+    #[error("{0} may be another machine; without TLS only 127.0.0.1, [::1] and localhost are dialled")]
+    Elsewhere(String),
     /// The connection failed.
     #[error("{0}")]
     Lost(String),
@@ -100,9 +104,25 @@ pub struct Link {
 impl Link {
     /// Dials.
     pub async fn dial(address: &str, security: &Security) -> Result<Self, LinkError> {
+        Self::dial_as(address, None, security).await
+    }
+
+    /// Dials a server that must show this name, where it is not the host's.
+    pub(crate) async fn dial_as(
+        address: &str,
+        name: Option<&str>,
+        security: &Security,
+    ) -> Result<Self, LinkError> {
         let wrong = || LinkError::Address(address.to_owned());
         let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| wrong())?;
         let host = endpoint.uri().host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
+        let authority = endpoint.uri().authority();
+        if authority.is_none_or(|own| own.as_str() != address || own.port_u16().is_none()) {
+            return Err(wrong());
+        }
+        if matches!(security, Security::Claimed(_)) && !here(&host) {
+            return Err(LinkError::Elsewhere(address.to_owned()));
+        }
         let endpoint = endpoint
             .connect_timeout(DIALLING)
             .http2_keep_alive_interval(ALIVE)
@@ -113,6 +133,7 @@ impl Link {
             Security::Claimed(said) => Some(said.parse().map_err(|_| wrong())?),
             Security::Tls(_) => None,
         };
+        let host = name.map_or(host, str::to_owned);
         let dialled = address.to_owned();
         let (security, ear) = (security.clone(), Arc::clone(&heard));
         let connector = tower::service_fn(move |_| {
@@ -276,6 +297,11 @@ impl Link {
     }
 }
 
+/// Whether a host is this machine.
+fn here(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
 fn trouble(error: &(dyn StdError + 'static), heard: &Heard) -> LinkError {
     if let Some(error) = &*heard.lock().unwrap_or_else(PoisonError::into_inner) {
         let (code, why) = tls::declined(error);
@@ -291,4 +317,28 @@ fn trouble(error: &(dyn StdError + 'static), heard: &Heard) -> LinkError {
         cause = error.source();
     }
     LinkError::Lost(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_dialled_without_tls() {
+        for host in ["127.0.0.1", "127.0.0.2", "::1", "localhost"] {
+            assert!(here(host), "{host}");
+        }
+        for host in ["192.0.2.1", "0.0.0.0", "example.org", "localhost.example.org", ""] {
+            assert!(!here(host), "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_without_a_port_is_none() {
+        for address in ["127.0.0.1", "https://127.0.0.1:1", "127.0.0.1:1/path", "localhost:", "me@127.0.0.1"]
+        {
+            let error = Link::dial(address, &Security::Claimed("0".to_owned())).await.err();
+            assert_eq!(error, Some(LinkError::Address(address.to_owned())));
+        }
+    }
 }

@@ -11,19 +11,32 @@ use std::fs::File;
 use std::io::Write as _;
 use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tonic::Streaming;
 
 /// How long an upload may stand still.
 pub(crate) const STILL: Duration = Duration::from_secs(60);
 
-/// Brings an update's parts to the disk, one after the other, and accepts it.
-pub(crate) async fn receive(arrival: Arrival, pieces: &mut Streaming<wire::Piece>) -> Result<(), Refusal> {
+/// The slowest upload, in bytes per second beyond the time for which it may stand still.
+const SLOWEST: u64 = 8 << 10;
+
+/// Brings an update's parts to the disk, one after the other, and accepts it if its client may still take part.
+pub(crate) async fn receive(
+    arrival: Arrival,
+    pieces: &mut Streaming<wire::Piece>,
+    still: impl FnOnce() -> Result<(), Refusal> + Send + 'static,
+) -> Result<(), Refusal> {
     let bytes = arrival.bytes;
     let (sender, receiver) = mpsc::channel(1);
-    let writer = tokio::task::spawn_blocking(move || store(arrival, receiver));
+    let writer = tokio::task::spawn_blocking(move || store(arrival, receiver, still));
     let mut got = 0;
+    let began = Instant::now();
+    let limit = began + STILL + Duration::from_secs(bytes / SLOWEST);
     let trouble = loop {
-        let piece = match tokio::time::timeout(STILL, pieces.message()).await {
+        let piece = match tokio::time::timeout_at(limit.min(Instant::now() + STILL), pieces.message()).await {
+            _ if Instant::now() >= limit => {
+                break Some(Refusal::TooSlow { got, bytes, seconds: began.elapsed().as_secs() });
+            }
             Err(_) => break Some(Refusal::Stalled(STILL.as_secs())),
             Ok(Err(_) | Ok(None)) => break (got < bytes).then_some(Refusal::Truncated { got, bytes }),
             Ok(Ok(Some(piece))) => piece,
@@ -47,7 +60,11 @@ pub(crate) async fn receive(arrival: Arrival, pieces: &mut Streaming<wire::Piece
 }
 
 /// Writes parts until the end is announced, makes them durable, and accepts the update.
-fn store(arrival: Arrival, mut parts: mpsc::Receiver<Option<Bytes>>) -> Result<(), Refusal> {
+fn store(
+    arrival: Arrival,
+    mut parts: mpsc::Receiver<Option<Bytes>>,
+    still: impl FnOnce() -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
     let write = |error: std::io::Error| disk(&error);
     let mut file = File::create(&arrival.path).map_err(write)?;
     let mut hash = Sha256::new();
@@ -58,6 +75,7 @@ fn store(arrival: Arrival, mut parts: mpsc::Receiver<Option<Bytes>>) -> Result<(
                 return Err(Refusal::WrongHash { got, announced: arrival.hash.clone() });
             }
             file.sync_all().map_err(write)?;
+            still()?;
             return arrival.accept();
         };
         hash.update(&part);

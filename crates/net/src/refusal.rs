@@ -60,6 +60,16 @@ pub enum Refusal {
         /// What the list allows.
         most: u64,
     },
+    /// More samples kept back than the allow list has.
+    #[error("client {client} claims to keep {holdout} samples back; at most {most} count")]
+    HoldoutAboveListed {
+        /// Who.
+        client: ClientId,
+        /// What it claims.
+        holdout: u64,
+        /// What the list allows.
+        most: u64,
+    },
     /// A profile that core does not take.
     #[error(transparent)]
     Profile(#[from] enrolment::Refusal),
@@ -70,13 +80,13 @@ pub enum Refusal {
     #[error("client {0} is not enrolled yet")]
     NotEnrolled(ClientId),
     /// A round that is over.
-    #[error("round {round} is closed; the update came too late and does not count")]
+    #[error("round {} is closed; the update came too late and does not count", .round.saturating_add(1))]
     Late {
         /// The update's round.
         round: u32,
     },
     /// A round that has not begun.
-    #[error("round {round} has not begun; this is round {open}")]
+    #[error("round {} has not begun; this is round {}", .round.saturating_add(1), .open.saturating_add(1))]
     Early {
         /// The update's round.
         round: u32,
@@ -84,7 +94,7 @@ pub enum Refusal {
         open: u32,
     },
     /// A client that the round did not ask.
-    #[error("round {round} did not ask client {client}")]
+    #[error("round {} did not ask client {client}", .round.saturating_add(1))]
     NotAsked {
         /// The round.
         round: u32,
@@ -92,7 +102,7 @@ pub enum Refusal {
         client: ClientId,
     },
     /// Another answer to the same job.
-    #[error("client {client} already answered in round {round} with other bytes; the first answer holds")]
+    #[error("client {client} already answered in round {} with other bytes; the first answer holds", .round.saturating_add(1))]
     TwoAnswers {
         /// The round.
         round: u32,
@@ -100,7 +110,7 @@ pub enum Refusal {
         client: ClientId,
     },
     /// Bytes that were accepted in another round.
-    #[error("these bytes were accepted in round {before}; they do not count again in round {round}")]
+    #[error("these bytes were accepted in round {}; they do not count again in round {}", .before.saturating_add(1), .round.saturating_add(1))]
     Replayed {
         /// The round now.
         round: u32,
@@ -157,6 +167,16 @@ pub enum Refusal {
     /// An upload that stands still.
     #[error("no part came for {0} seconds")]
     Stalled(u64),
+    /// An upload that goes on for too long.
+    #[error("{got} of {bytes} bytes came in {seconds} seconds")]
+    TooSlow {
+        /// How many came.
+        got: u64,
+        /// How many were announced.
+        bytes: u64,
+        /// In which time.
+        seconds: u64,
+    },
     /// The update itself is not acceptable.
     #[error("{0}")]
     Update(ClientFailure),
@@ -170,7 +190,7 @@ pub enum Refusal {
     #[error("the counts of the hold-out cannot be: {0}")]
     BadCounts(String),
     /// Counts that nobody asked for.
-    #[error("no counts are wanted for round {0} now")]
+    #[error("no counts are wanted for round {} now", .0.saturating_add(1))]
     NotJudging(u32),
 }
 
@@ -188,6 +208,7 @@ impl Refusal {
             Self::WrongClient { .. } => "wrong-client",
             Self::NotInRoster(_) => "not-in-roster",
             Self::AboveListed { .. } => "size-above-listed",
+            Self::HoldoutAboveListed { .. } => "holdout-above-listed",
             Self::Profile(refusal) => profile_code(refusal),
             Self::Statistic(_) => "statistic-unreadable",
             Self::NotEnrolled(_) => "not-enrolled",
@@ -206,6 +227,7 @@ impl Refusal {
             Self::Overrun(_) => "overrun",
             Self::WrongHash { .. } => "wrong-hash",
             Self::Stalled(_) => "stalled",
+            Self::TooSlow { .. } => "too-slow",
             Self::Update(failure) => update_code(failure),
             Self::DiskFull => "disk-full",
             Self::Disk => "disk",
@@ -223,10 +245,27 @@ impl Refusal {
                 | Self::Overrun(_)
                 | Self::WrongHash { .. }
                 | Self::Stalled(_)
+                | Self::TooSlow { .. }
                 | Self::DiskFull
                 | Self::Disk
         )
     }
+}
+
+/// Most characters of a sentence that may hold a client's words.
+const LONGEST: usize = 300;
+
+/// A sentence that may hold a client's words, as a log can bear it: short, and without control characters.
+pub(crate) fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for (place, c) in text.chars().enumerate() {
+        if place == LONGEST {
+            plain.push('…');
+            break;
+        }
+        if c.is_control() { plain.extend(c.escape_default()) } else { plain.push(c) }
+    }
+    plain
 }
 
 fn profile_code(refusal: &enrolment::Refusal) -> &'static str {
@@ -255,5 +294,17 @@ fn update_code(failure: &ClientFailure) -> &'static str {
         ClientFailure::Steps { .. } => "update-steps",
         ClientFailure::Reach { .. } => "update-reach",
         ClientFailure::NegativeVariance { .. } => "update-variance",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_words_are_cut_and_cannot_write_a_line_of_their_own() {
+        assert_eq!(plain("good\nrefused [late]\u{1b}[2J"), "good\\nrefused [late]\\u{1b}[2J");
+        assert_eq!(plain(&"x".repeat(100_000)).chars().count(), LONGEST + 1);
+        assert_eq!(plain("Zürich …"), "Zürich …");
     }
 }

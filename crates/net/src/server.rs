@@ -50,7 +50,7 @@ impl Keys {
         let tls = tls::server(folder)?;
         let own = tls::chain(&folder.join("server.pem"))?;
         let operator = own.first().map_or_else(String::new, |certificate| sha256(certificate));
-        let list = Watched::new(folder.join("clients.toml"))?;
+        let list = Arc::new(Watched::new(folder.join("clients.toml"))?);
         Ok(Self { identity: Identity::Certificates { list, operator }, tls: Some(tls) })
     }
 
@@ -79,6 +79,7 @@ impl Server {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let incoming = door::incoming(listener, keys.tls.map(Arc::new), Arc::clone(&log));
         drop(inside);
+        runtime.spawn(service.clone().watch());
         let (open, closed) = oneshot::channel::<()>();
         let serving = runtime.spawn(async move {
             let served = tonic::transport::Server::builder()

@@ -57,6 +57,19 @@ pub enum FederationError {
     /// A strategy that needs to know all clients before it starts.
     #[error("{0} needs to know all clients before the first round; name them with --roster FILE")]
     NeedsRoster(String),
+    /// A roster of nobody.
+    #[error("the roster names nobody; write one client's name per line, or leave --roster out")]
+    EmptyRoster,
+    /// The run began with another roster.
+    #[error(
+        "the run began {before} and cannot go on with the roster {now:?}; leave --roster out to go on as it began"
+    )]
+    OtherRoster {
+        /// With which.
+        before: String,
+        /// What is asked for.
+        now: BTreeSet<ClientId>,
+    },
     /// Troubles that only a simulation makes.
     #[error("cohort.absent and cohort.partial make trouble in simulations; real clients have their own")]
     Trouble,
@@ -94,7 +107,7 @@ pub fn prepare(
     config: Option<&Config>,
     places: &Places,
     out: &Path,
-    options: Options,
+    mut options: Options,
     log: Log,
 ) -> Result<Result<Ready, Summary>, FederationError> {
     let taken = out.join("manifest.json").is_file();
@@ -113,6 +126,7 @@ pub fn prepare(
     } else {
         config.cloned().unwrap_or_default()
     };
+    options.roster = roster(out, options.roster)?;
     let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
     if experiment.trouble.absent > 0.0 || experiment.trouble.partial > 0.0 {
         return Err(FederationError::Trouble);
@@ -173,10 +187,14 @@ pub fn prepare(
     };
     let params = Params::initial(Arc::clone(&layout), experiment.seed);
     let mut state = State::new(&experiment.run, params, reference);
-    let restored = restore(&directory, &layout, &log)?;
+    let (restored, checkpoints) = restore(&directory, &layout, &log)?;
     let known = restored.is_some() || ledger.opening(0)?.is_some();
     if let Some(saved) = restored {
         state = saved;
+    }
+    // Clients are met before the rounds go on: they are asked against what the open round began with.
+    if let Some(opening) = ledger.opening(state.round)? {
+        (state.roster, state.reference) = (opening.roster, opening.reference);
     }
     let judge = match site.data {
         Some(data) => {
@@ -189,7 +207,7 @@ pub fn prepare(
         None => Judge::Clients(options.deadline.unwrap_or(JUDGING)),
     };
     let terms = Terms {
-        run_id: ledger.run(&new_name())?,
+        run_id: ledger.run(&new_name(), options.roster.as_ref())?,
         run: experiment.run.clone(),
         layout: Arc::clone(&layout),
         network: serde_json::to_string(&network).expect("a network is plain data"),
@@ -211,22 +229,42 @@ pub fn prepare(
         judge,
         memories: Memories::new(),
     };
-    let runner = Runner::over(directory, experiment, Box::new(federation))?;
+    let runner = Runner::over(directory, experiment, Box::new(federation), checkpoints)?;
     Ok(Ok(Ready { hall, runner }))
 }
 
-/// The newest checkpoint that reads and that the lines reach.
+/// The roster that a run goes on with: the one that it began with.
+fn roster(
+    out: &Path,
+    wanted: Option<BTreeSet<ClientId>>,
+) -> Result<Option<BTreeSet<ClientId>>, FederationError> {
+    if wanted.as_ref().is_some_and(BTreeSet::is_empty) {
+        return Err(FederationError::EmptyRoster);
+    }
+    match (Ledger::roster(&out.join("federation"))?, wanted) {
+        (None, wanted) => Ok(wanted),
+        (Some(kept), None) => Ok(kept),
+        (Some(kept), Some(now)) if kept.as_ref() == Some(&now) => Ok(Some(now)),
+        (Some(kept), Some(now)) => {
+            let before = kept
+                .map_or_else(|| "without a roster".to_owned(), |kept| format!("with the roster {kept:?}"));
+            Err(FederationError::OtherRoster { before, now })
+        }
+    }
+}
+
+/// The newest checkpoint that reads and that the lines reach, and where further ones go.
 fn restore(
     directory: &RunDirectory,
     layout: &Arc<Layout>,
     log: &Log,
-) -> Result<Option<State>, FederationError> {
+) -> Result<(Option<State>, Checkpoints), FederationError> {
     let done = directory.lines().map_err(RunError::from)?.len() as u32;
     let found = Checkpoints::find(directory.file("checkpoint"), layout, done).map_err(RunError::from)?;
     for note in found.notes {
         log(&Event::Note { note });
     }
-    Ok(found.checkpoint.map(|checkpoint| checkpoint.state))
+    Ok((found.checkpoint.map(|checkpoint| checkpoint.state), found.checkpoints))
 }
 
 /// What the server knows of the data.

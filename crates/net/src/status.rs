@@ -31,7 +31,7 @@ pub struct Status {
     pub roster: usize,
     /// Clients whose update is on the disk.
     pub answered: Vec<ClientId>,
-    /// Clients that the round waits for.
+    /// Clients that the round waits for, or its beginning.
     pub waiting_for: Vec<ClientId>,
     /// All that were heard of.
     pub clients: Vec<ClientStatus>,
@@ -85,6 +85,9 @@ impl Hall {
         for profile in inner.door.roster.iter().filter(|profile| !inner.seen.contains_key(&profile.client)) {
             answer(&profile.client);
         }
+        if matches!(inner.phase, Phase::Between) {
+            waiting_for = inner.absent(self.terms.roster.as_ref());
+        }
         answered.sort_unstable();
         waiting_for.sort_unstable();
         let (phase, open_seconds) = match &inner.phase {
@@ -115,7 +118,8 @@ pub fn ask(address: &str, security: &Security) -> Result<Status, LinkError> {
     let lost = |error: &dyn std::fmt::Display| LinkError::Lost(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let text = runtime.map_err(|error| lost(&error))?.block_on(async {
-        let mut link = Link::dial(address, security).await?;
+        // The operator asks on the server's machine, by whatever address: its certificate always names localhost.
+        let mut link = Link::dial_as(address, Some("localhost"), security).await?;
         link.status().await
     })?;
     serde_json::from_str(&text).map_err(|error| lost(&error))

@@ -11,16 +11,17 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The updates of a round.
 pub(crate) struct Stored {
     outcomes: Vec<Outcome>,
-    files: Vec<Option<(File, UploadHead)>>,
+    /// By path: a round of many clients has more updates than a process may have open files.
+    files: Vec<Option<(PathBuf, UploadHead)>>,
 }
 
 /// An update in a file, or why it is none.
-pub(crate) fn open(path: &Path, layout: &Layout) -> io::Result<Result<(File, UploadHead), BytesError>> {
+pub(crate) fn open(path: &Path, layout: &Layout) -> io::Result<Result<UploadHead, BytesError>> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     let mut first = [0; 8];
@@ -38,7 +39,7 @@ pub(crate) fn open(path: &Path, layout: &Layout) -> io::Result<Result<(File, Upl
     let mut head = vec![0; length];
     file.seek(SeekFrom::Start(0))?;
     file.read_exact(&mut head)?;
-    Ok(UploadHead::from_bytes(&head, size, layout).map(|head| (file, head)))
+    Ok(UploadHead::from_bytes(&head, size, layout))
 }
 
 impl Stored {
@@ -55,10 +56,11 @@ impl Stored {
                 Answer::Failure(failure) => (Err(failure.clone()), None),
                 Answer::Update { hash, .. } => {
                     let unread = |why: String| ReadFailure { client, why };
-                    let opened = open(&ledger.place(round, client, hash), layout)
+                    let path = ledger.place(round, client, hash);
+                    let head = open(&path, layout)
                         .map_err(|error| unread(error.to_string()))?
                         .map_err(|error| unread(error.to_string()))?;
-                    (Ok(opened.1.report), Some(opened))
+                    (Ok(head.report), Some((path, head)))
                 }
             };
             outcomes.push(Outcome { client, answer });
@@ -68,9 +70,9 @@ impl Stored {
     }
 
     /// One update, not yet accepted.
-    pub(crate) fn one(client: ClientId, file: File, head: UploadHead) -> Self {
+    pub(crate) fn one(client: ClientId, path: PathBuf, head: UploadHead) -> Self {
         let outcome = Outcome { client, answer: Ok(head.report) };
-        Self { outcomes: vec![outcome], files: vec![Some((file, head))] }
+        Self { outcomes: vec![outcome], files: vec![Some((path, head))] }
     }
 }
 
@@ -93,14 +95,17 @@ impl Updates for Stored {
     ) -> Result<(), ReadFailure> {
         let client = self.outcomes[index].client;
         let unread = |why: String| ReadFailure { client, why };
-        let place = self.files[index].as_ref().and_then(|(file, head)| Some((file, head.place(part)?)));
-        let (mut file, start) = match place {
-            Some((file, (start, len))) if range.end <= len => (file, start + 4 * range.start as u64),
+        let place = self.files[index].as_ref().and_then(|(path, head)| Some((path, head.place(part)?)));
+        let (path, start) = match place {
+            Some((path, (start, len))) if range.end <= len => (path, start + 4 * range.start as u64),
             _ => return Err(unread("it is too short".to_owned())),
         };
         let mut bytes = vec![0; 4 * out.len()];
-        file.seek(SeekFrom::Start(start))
-            .and_then(|_| file.read_exact(&mut bytes))
+        File::open(path)
+            .and_then(|mut file| {
+                file.seek(SeekFrom::Start(start))?;
+                file.read_exact(&mut bytes)
+            })
             .map_err(|error| unread(error.to_string()))?;
         for (out, chunk) in out.iter_mut().zip(bytes.as_chunks().0) {
             *out = f32::from_le_bytes(*chunk);

@@ -149,17 +149,20 @@ impl Runner {
         Ok(Self::new(directory, experiment, Some(setup), Box::new(simulation), lines))
     }
 
-    /// A run whose rounds come from elsewhere, after so many that its directory holds. It is saved after every round.
+    /// A run whose rounds come from elsewhere, after so many that its directory holds. It is saved after every round,
+    /// beside the checkpoints that are there.
     pub fn over(
         directory: RunDirectory,
         experiment: Experiment,
         rounds: Box<dyn Rounds>,
+        checkpoints: Checkpoints,
     ) -> Result<Self, RunError> {
         let round = rounds.state().round;
         let done = directory.lines()?;
         let lines = directory.append(round)?;
         let mut runner = Self::new(directory, experiment, None, rounds, lines);
         runner.when = When::Always;
+        runner.checkpoints = checkpoints;
         done[..round as usize].iter().for_each(|line| runner.count(line));
         Ok(runner)
     }

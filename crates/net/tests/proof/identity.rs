@@ -136,3 +136,58 @@ async fn a_connection_without_tls_is_turned_away() {
     stage.until(|event| matches!(event, Event::Handshake { code: "tls-plaintext", .. }).then_some(()));
     running.stop();
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_revoked_while_it_waits_for_work_gets_none() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&["model.name=logistic", "cohort.fraction=1"]), options);
+    let mut one = running.puppet(&stage, 1).await;
+    one.enrol().await.unwrap();
+    let mut zero = running.puppet(&stage, 0).await;
+    let run = one.welcome.run.clone();
+    let pulling = one.link.pull(&run);
+    let then = async {
+        zero.link.pull(&run).await.unwrap();
+        stage.certs.revoke("client-1").unwrap();
+        zero.enrol().await.unwrap();
+    };
+    assert_eq!(code(tokio::join!(pulling, then).0), "revoked");
+    running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_client_is_refused_before_its_words_are_read_and_others_words_are_cut_in_the_log() {
+    let stage = Stage::new(2);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&["model.name=logistic"]), options);
+    let mut zero = running.puppet(&stage, 0).await;
+    let run = "\n".repeat(10_000);
+    assert_eq!(code(zero.link.pull(&run).await), "wrong-run");
+    let why = stage.until(|event| match event {
+        Event::Refused { code: "wrong-run", why, .. } => Some(why.clone()),
+        _ => None,
+    });
+    assert!(why.len() < 1000 && !why.contains('\n'), "{why}");
+    // Were it read, it would be too long for a message.
+    stage.certs.revoke("client-0").unwrap();
+    let long = wire::Enrolment { statistic: "x".repeat(2 << 20), ..wire::Enrolment::default() };
+    assert_eq!(code(zero.link.enrol(long).await), "revoked");
+    running.stop();
+}
+
+#[test]
+fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_given_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for host in ["fed.example.org:7443", "fed example", ""] {
+        let Err(error) = Certs::init(folder.path(), &[host.to_owned()], 10) else {
+            panic!("{host} is a host")
+        };
+        assert!(error.to_string().contains("is no host name and no address"), "{error}");
+    }
+    let hosts = ["fed.example.org", "192.0.2.7", "2001:db8::7"].map(str::to_owned);
+    let certs = Certs::init(folder.path(), &hosts, 10).unwrap();
+    certs.issue(&Wish { id: Some(u32::MAX), ..wish("last", 5) }).unwrap();
+    let error = certs.issue(&wish("next", 5)).unwrap_err().to_string();
+    assert!(error.contains("4294967295"), "{error}");
+}

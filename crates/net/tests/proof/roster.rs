@@ -7,11 +7,14 @@ use fedtvd_core::trainer::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::agent;
 use fedtvd_net::event::{Event, Log};
-use fedtvd_net::link::{LinkError, Task};
+use fedtvd_net::link::{LinkError, Security, Task};
+use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{Options, prepare};
+use fedtvd_net::status::ask;
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::Runner;
 use fedtvd_run::simulation::Means;
+use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -100,11 +103,27 @@ async fn many_equal_uploads_at_once_count_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_second_process_of_a_client_is_asked_what_data_it_has_and_leaves_if_it_has_other() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    running.puppet(&stage, 0).await.job().await;
+    let mut second = running.puppet(&stage, 0).await;
+    let task = second.link.pull(&second.welcome.run.clone()).await.unwrap();
+    assert!(matches!(task, Task::Survey(_)), "{task:?}");
+    let other = second.enrolment(&[9; 10], &Reference::uniform(10), Ask::Distance);
+    assert_eq!(code(second.link.enrol(other).await), "profile-changed");
+    let task = second.link.pull(&second.welcome.run.clone()).await.unwrap();
+    assert!(matches!(task, Task::Survey(_)), "{task:?}");
+    running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_travel() {
     let stage = Stage::new(2);
     let settings = [&SETTINGS[..], &["labels.reference=aggregated"]].concat();
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
-    let running = stage.serve("run", &config(&settings), options);
+    let running = stage.serve("run", &config(&settings), options.clone());
     let mut puppets = [running.puppet(&stage, 0).await, running.puppet(&stage, 1).await];
     for puppet in &mut puppets {
         let Task::Survey(survey) = puppet.link.pull(&puppet.welcome.run.clone()).await.unwrap() else {
@@ -131,6 +150,18 @@ async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_t
     }
     assert_eq!(puppets[0].job().await.offer.reference, expected);
     running.stop();
+    // A server that is started again asks against the same reference, from the first word on.
+    let ready = stage.prepare("run", &config(&settings), options);
+    let listening = stage.listen(&ready.hall);
+    let mut again = Puppet::dial(&listening.address().to_string(), &stage.security(0), 0).await.unwrap();
+    let Task::Survey(survey) = again.link.pull(&again.welcome.run.clone()).await.unwrap() else {
+        panic!("no survey")
+    };
+    assert_eq!(survey.ask, "\"distance\"");
+    let reference: Reference = serde_json::from_str(&survey.reference).unwrap();
+    assert_eq!(reference, expected);
+    let enrolment = again.enrolment(&counts(0), &reference, Ask::Distance);
+    again.link.enrol(enrolment).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -143,6 +174,8 @@ async fn without_a_test_set_the_rounds_clients_judge_the_model_and_send_counts()
     let mut puppets = [running.puppet(&stage, 0).await, running.puppet(&stage, 1).await];
     for puppet in &mut puppets {
         let own = puppet.enrolment(&counts(puppet.client), &Reference::uniform(10), Ask::Distance);
+        let endless = fedtvd_net::wire::Enrolment { holdout: u64::MAX, ..own.clone() };
+        assert_eq!(code(puppet.link.enrol(endless).await), "holdout-above-listed");
         puppet.link.enrol(fedtvd_net::wire::Enrolment { holdout: 20, ..own }).await.unwrap();
     }
     for puppet in &mut puppets {
@@ -250,4 +283,92 @@ async fn a_site_with_classes_of_other_names_says_so_and_leaves() {
     let error = agent::join(options, &|_| {}).await.unwrap_err().to_string();
     assert!(error.starts_with("the federation's classes are T-shirt, trouser"), "{error}");
     running.stop();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_round_does_not_wait_for_a_client_whose_certificate_was_revoked() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
+    zero.enrol().await.unwrap();
+    one.enrol().await.unwrap();
+    answer(&mut zero).await;
+    drop(one);
+    stage.certs.revoke("client-1").unwrap();
+    answer(&mut zero).await;
+    drop(zero);
+    tokio::task::block_in_place(|| running.finish());
+    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[0].clients[1].failure.as_deref(), Some("no answer"));
+}
+
+#[test]
+fn a_run_goes_on_with_the_roster_that_it_began_with_and_nobody_is_no_roster() {
+    let stage = Stage::new(2);
+    let options = |roster: Option<&[u32]>| {
+        let roster = roster.map(|roster| roster.iter().copied().collect());
+        Options { roster, workers: 1, ..Options::default() }
+    };
+    let prepared = |out: &str, roster: Option<&[u32]>| {
+        let log: Log = Arc::new(|_: &Event| {});
+        let config = config(&["model.name=logistic", "strategy.name=scaffold"]);
+        let prepared = prepare(Some(&config), &Places::new(None), &stage.path(out), options(roster), log);
+        prepared.map(drop).map_err(|error| error.to_string())
+    };
+    let error = prepared("nobody", Some(&[])).unwrap_err();
+    assert!(error.starts_with("the roster names nobody"), "{error}");
+    prepared("run", Some(&[0, 1])).unwrap();
+    prepared("run", None).unwrap();
+    prepared("run", Some(&[0, 1])).unwrap();
+    let error = prepared("run", Some(&[0])).unwrap_err();
+    assert!(error.starts_with("the run began with the roster {0, 1}"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_tells_who_is_missing_before_the_first_round() {
+    let stage = Stage::new(3);
+    let options = Options { roster: Some([0, 1, 2].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    running.puppet(&stage, 1).await.enrol().await.unwrap();
+    assert_eq!(running.hall.status().waiting_for, [0, 2]);
+    running.stop();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_operator_may_ask_whatever_address_of_this_machine_the_server_listens_on() {
+    let stage = Stage::new(1);
+    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let ready = stage.prepare("run", &config(&SETTINGS), options);
+    let keys = Keys::open(&stage.path("certs")).unwrap();
+    let server = Server::start(&ready.hall, keys, TcpListener::bind("127.0.0.2:0").unwrap(), 4).unwrap();
+    let operator = Security::operator(&stage.path("certs")).unwrap();
+    let status = ask(&server.address().to_string(), &operator).unwrap();
+    assert_eq!(status.phase, "gathering");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_the_last_two_checkpoints_are_kept_as_before() {
+    let stage = Stage::new(1);
+    let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=4"];
+    let options = Options { roster: Some([0].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&settings), options.clone());
+    let mut zero = running.puppet(&stage, 0).await;
+    answer(&mut zero).await;
+    answer(&mut zero).await;
+    assert_eq!(zero.job().await.offer.round, 2);
+    running.stop();
+    let running = stage.serve("run", &config(&settings), options);
+    let mut zero = running.puppet(&stage, 0).await;
+    answer(&mut zero).await;
+    assert_eq!(zero.job().await.offer.round, 3);
+    running.stop();
+    let mut kept: Vec<_> = std::fs::read_dir(stage.path("run/checkpoint"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    kept.sort();
+    assert_eq!(kept, ["round-000002", "round-000003"]);
 }

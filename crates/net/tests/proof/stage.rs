@@ -62,8 +62,8 @@ impl Stage {
         Security::client(&self.path(&format!("certs/clients/client-{client}"))).unwrap()
     }
 
-    /// Starts a server, or starts it again, on the run directory of this name.
-    pub(crate) fn serve(&self, out: &str, config: &Config, options: Options) -> Running {
+    /// A federation on the run directory of this name, which nobody drives yet.
+    pub(crate) fn prepare(&self, out: &str, config: &Config, options: Options) -> Ready {
         let log: Log = {
             let log = Arc::clone(&self.log);
             Arc::new(move |event: &Event| {
@@ -71,11 +71,22 @@ impl Stage {
                 log.1.notify_all();
             })
         };
-        let out = self.path(out);
-        let ready = prepare(Some(config), &Places::new(None), &out, options, log).unwrap();
-        let Ok(Ready { hall, runner }) = ready else { panic!("the federation is done") };
+        let ready = prepare(Some(config), &Places::new(None), &self.path(out), options, log).unwrap();
+        let Ok(ready) = ready else { panic!("the federation is done") };
+        ready
+    }
+
+    /// A server for this hall on a free port.
+    pub(crate) fn listen(&self, hall: &Arc<Hall>) -> Server {
         let keys = Keys::open(&self.path("certs")).unwrap();
-        let server = Server::start(&hall, keys, TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap();
+        Server::start(hall, keys, TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
+    }
+
+    /// Starts a server, or starts it again, on the run directory of this name.
+    pub(crate) fn serve(&self, out: &str, config: &Config, options: Options) -> Running {
+        let Ready { hall, runner } = self.prepare(out, config, options);
+        let server = self.listen(&hall);
+        let out = self.path(out);
         let driven = Arc::clone(&hall);
         let driver =
             std::thread::spawn(move || match runner.run(&AtomicBool::new(false), &mut |_| {}).unwrap() {
