@@ -107,7 +107,10 @@ struct Training {
 struct Run {
     model: String,
     losses: Vec<f64>,
-    spread: f64,
+    /// Largest relative difference of a loss between PyTorch with one and with two threads.
+    threads: f64,
+    /// And when some of the initial weights change in their last bit, for nets without batch norm.
+    nudged: Option<f64>,
     checks: BTreeMap<String, f64>,
 }
 
@@ -128,6 +131,17 @@ fn formula(network: &Network) -> Params {
     params
 }
 
+/// How far a loss may be from PyTorch's: 1e-4, for ResNets ten times PyTorch's difference between threads.
+///
+/// Two threads share almost all of their rounding, so where a value next to a kink decides what follows, they may
+/// agree on it by chance. If the last bits of the initial weights move PyTorch's own losses by more than 1e-4, no
+/// other order of summation can be held to less; twice that is allowed then.
+fn tolerance(run: &Run) -> f64 {
+    let threads = if run.model.starts_with("resnet") { 10.0 * run.threads } else { 0.0 };
+    let nudged = run.nudged.filter(|nudged| *nudged > 1e-4).map_or(0.0, |nudged| 2.0 * nudged);
+    threads.max(nudged).max(1e-4)
+}
+
 fn follows(run: &Run) {
     let model = models::ALL.iter().find(|model| model.name == run.model).unwrap();
     let mut network = models::named(model.name, model.input, model.classes).unwrap();
@@ -136,8 +150,7 @@ fn follows(run: &Run) {
     let data = samples(model.input, model.classes, 64, |n| (7 * n + n / 3) % model.classes);
     let mut cpu = Cpu::new(&network, data).unwrap();
     let batch = if model.name.starts_with("resnet18") || model.name.starts_with("resnet34") { 4 } else { 8 };
-    // PyTorch's own spread times ten; where it shows less, f32 sums in another order are allowed 1e-4.
-    let tolerance = (10.0 * run.spread).max(1e-4);
+    let tolerance = tolerance(run);
     for (step, theirs) in run.losses.iter().enumerate() {
         let first = (step * batch % 64) as u32;
         let rows: Vec<u32> = (first..first + batch as u32).collect();
