@@ -6,9 +6,9 @@ mod program;
 
 use page::{same_fields, shown};
 use program::fedtvd;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 
 /// A program at work; it ends with this.
 struct Process(Child);
@@ -27,6 +27,12 @@ impl Process {
 
     /// Reads its log until it listens; the rest is read on, so that it never waits for a reader.
     fn listening(&mut self) {
+        let lines = self.until_it_listens();
+        std::thread::spawn(move || lines.for_each(drop));
+    }
+
+    /// Reads its log until it listens; what reads on.
+    fn until_it_listens(&mut self) -> Lines<BufReader<ChildStderr>> {
         let mut lines = BufReader::new(self.0.stderr.take().unwrap()).lines();
         let mut heard = Vec::new();
         loop {
@@ -37,7 +43,7 @@ impl Process {
                 break;
             }
         }
-        std::thread::spawn(move || lines.for_each(drop));
+        lines
     }
 
     fn succeeds(mut self) {
@@ -144,6 +150,25 @@ fn ten_processes_over_tls_come_to_the_bytes_of_a_simulation() {
     // What is done stays done.
     let (certs, roster) = (place("certs"), place("roster"));
     call(&["serve", "--quiet", "--out", &federated, "--certs", &certs, "--roster", &roster]);
+}
+
+#[test]
+fn a_server_whose_log_nobody_reads_any_more_goes_on_to_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let split = ["--set", "split.clients=2", "--set", "split.holdout=0.1"];
+    call(
+        &[&["split", "--quiet", "--export", &place("sites"), "--out", &place("split")], &split[..]].concat(),
+    );
+    let out = place("run");
+    let serve = ["serve", "--plaintext", "--listen", "127.0.0.1:0", "--out", &out];
+    let settings = ["--set", "rounds=1", "--set", "local.epochs=1", "--set", "model.name=logistic"];
+    let mut server = Process::start(&[&serve[..], &settings, &split].concat());
+    drop(server.until_it_listens());
+    let (at, data) = (format!("@{out}/federation/address"), place("sites/client-000"));
+    let client = Process::start(&["join", &at, &data, "--plaintext", "0"]);
+    server.succeeds();
+    client.succeeds();
 }
 
 /// The commands of a page, in order.
