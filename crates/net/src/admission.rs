@@ -1,8 +1,9 @@
 //! What clients bring to the hall: what they have, their updates, their counts. Everything is checked here.
 
 use crate::event::Event;
-use crate::hall::{Hall, Inner, Phase, Seen};
+use crate::hall::Hall;
 use crate::ledger::Answer;
+use crate::phase::{Inner, Phase, Seen};
 use crate::refusal::{Refusal, plain};
 use crate::stored::{self, Stored, unreadable};
 use crate::wire;

@@ -1,7 +1,8 @@
 //! The rounds of a federation: the same `plan` and `close` as a simulation's, with clients elsewhere.
 
+use crate::drive::Interrupted;
 use crate::event::Event;
-use crate::hall::{Hall, Interrupted};
+use crate::hall::Hall;
 use crate::job_bytes;
 use crate::ledger::{Answer, Closing, LedgerError, Opening};
 use crate::stored::Stored;

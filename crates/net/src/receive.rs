@@ -1,18 +1,21 @@
 //! An update's way in: parts from the connection to the disk, one after the other, so that it costs two parts of memory
 //! whatever its size.
 
-use crate::admission::{Arrival, disk};
+use crate::admission::{Admission, Arrival, disk};
 use crate::ledger::hex;
 use crate::refusal::Refusal;
-use crate::wire::{self, piece};
+use crate::service::{Answered, Desk, Replies};
+use crate::wire::{self, answer, piece};
 use prost::bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
 use std::io::Write as _;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
-use tonic::Streaming;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Streaming};
 
 /// How long an upload may stand still.
 pub(crate) const STILL: Duration = Duration::from_secs(60);
@@ -20,8 +23,50 @@ pub(crate) const STILL: Duration = Duration::from_secs(60);
 /// The slowest upload, in bytes per second beyond the time for which it may stand still.
 const SLOWEST: u64 = 8 << 10;
 
+impl Desk {
+    pub(crate) async fn upload(
+        self: Arc<Self>,
+        request: Request<Streaming<wire::Piece>>,
+    ) -> Answered<Replies<wire::Answer>> {
+        let (member, refuse) = self.member(&request)?;
+        let (metadata, extensions, mut pieces) = request.into_parts();
+        let caller = Request::from_parts(metadata, extensions, ());
+        let first = match tokio::time::timeout(STILL, pieces.message()).await {
+            Ok(first) => first?,
+            Err(_) => return Err(refuse.because(&Refusal::Stalled(STILL.as_secs()))),
+        };
+        let Some(wire::Piece { kind: Some(piece::Kind::Ticket(ticket)) }) = first else {
+            return Err(refuse.because(&Refusal::NoTicket));
+        };
+        let admission = self.hall.admit(&member, &ticket).map_err(|refusal| refuse.because(&refusal))?;
+        let (sender, receiver) = mpsc::channel(2);
+        let reply = |kind| Ok(wire::Answer { kind: Some(kind) });
+        tokio::spawn(async move {
+            let receipt = match admission {
+                Admission::Already => Ok(wire::Receipt { already: true }),
+                Admission::Wanted(arrival) => {
+                    let Ok(_turn) = self.readers.acquire().await else { return };
+                    if sender.send(reply(answer::Kind::Go(wire::Done {}))).await.is_err() {
+                        return;
+                    }
+                    // Whoever was revoked while it sent is refused like one that was revoked before.
+                    let desk = Arc::clone(&self);
+                    let still = move || desk.caller(&caller).asks.map(|_| ());
+                    receive(arrival, &mut pieces, still).await.map(|()| wire::Receipt { already: false })
+                }
+            };
+            let last = match receipt {
+                Ok(receipt) => reply(answer::Kind::Receipt(receipt)),
+                Err(refusal) => Err(refuse.because(&refusal)),
+            };
+            let _ = sender.send(last).await;
+        });
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+}
+
 /// Brings an update's parts to the disk, one after the other, and accepts it if its client may still take part.
-pub(crate) async fn receive(
+async fn receive(
     arrival: Arrival,
     pieces: &mut Streaming<wire::Piece>,
     still: impl FnOnce() -> Result<(), Refusal> + Send + 'static,

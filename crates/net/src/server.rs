@@ -1,10 +1,11 @@
 //! The listening server: its threads, its address, its limits.
 
 use crate::allow::{AllowError, Watched};
+use crate::caller::Identity;
 use crate::door;
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::service::{Identity, Service};
+use crate::service::Service;
 use crate::tls::{self, TlsError};
 use fedtvd_run::digest::sha256;
 use std::io;

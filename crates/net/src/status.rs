@@ -1,8 +1,9 @@
 //! How a federation stands, for those who watch it.
 
-use crate::hall::{Hall, Phase};
+use crate::hall::Hall;
 use crate::ledger::Answer;
 use crate::link::{Link, LinkError, Security};
+use crate::phase::Phase;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::run::Mode;
 use serde::{Deserialize, Serialize};

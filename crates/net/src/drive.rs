@@ -1,0 +1,174 @@
+//! The hall as the thread sees it that drives the rounds: it opens them, waits for answers, and closes them.
+
+use crate::event::Event;
+use crate::hall::Hall;
+use crate::ledger::Answer;
+use crate::phase::{Inner, Judging, Open, Phase, Seen};
+use crate::wire;
+use fedtvd_core::job::Job;
+use fedtvd_core::profile::{ClientId, Profile};
+use fedtvd_core::run::State;
+use fedtvd_core::statistic::{Reference, ReferenceError};
+use fedtvd_core::trainer::Evaluation;
+use prost::bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How often a round that waits tells for whom.
+const REMINDER: Duration = Duration::from_secs(60);
+/// A client that was silent for longer is not waited for at the end.
+const LATELY: Duration = Duration::from_secs(60);
+
+/// What a round's clients came to.
+#[derive(Clone, Debug)]
+pub struct Answers {
+    /// Who answered what.
+    pub answers: BTreeMap<ClientId, Answer>,
+    /// Bytes that were sent to clients.
+    pub bytes_down: u64,
+}
+
+/// Why the driver goes no further.
+#[derive(Debug, Error)]
+pub enum Interrupted {
+    /// It was asked to stop.
+    #[error("stopped")]
+    Stopped,
+    /// The clients' labels make no reference.
+    #[error("labels.reference = aggregated: {0}")]
+    Reference(#[from] ReferenceError),
+}
+
+impl Hall {
+    /// Waits until all of the roster are enrolled, or so many clients where there is none.
+    pub fn gather(&self, least: usize) -> Result<(Vec<Profile>, Reference), Interrupted> {
+        let everybody = |has: &dyn Fn(&ClientId) -> bool, count: usize| match &self.terms.roster {
+            Some(roster) => roster.iter().all(has),
+            None => count >= least,
+        };
+        let mut inner = self.wait(|inner| match &inner.histograms {
+            None => true,
+            Some(known) => everybody(&|client| known.contains_key(client), known.len()),
+        })?;
+        if let Some(known) = inner.histograms.take() {
+            inner.door.reference = Reference::aggregated(known.values().map(Vec::as_slice))?;
+            inner.present.clear();
+            self.call();
+        }
+        drop(inner);
+        let inner = self.wait(|inner| {
+            let roster = &inner.door.roster;
+            everybody(&|client| inner.door.profile(*client).is_some(), roster.len())
+        })?;
+        Ok((inner.door.roster.clone(), inner.door.reference.clone()))
+    }
+
+    fn wait(&self, until: impl Fn(&Inner) -> bool) -> Result<MutexGuard<'_, Inner>, Interrupted> {
+        loop {
+            let inner = self.wait_until(REMINDER, &until)?;
+            if until(&inner) {
+                return Ok(inner);
+            }
+            let (round, clients) = (inner.door.round + 1, inner.absent(self.terms.roster.as_ref()));
+            drop(inner);
+            (self.log)(&Event::Waiting { round, clients });
+        }
+    }
+
+    /// Opens a round with the answers that are there already.
+    pub fn open(&self, state: &State, jobs: Vec<Job>, shared: Bytes, answers: BTreeMap<ClientId, Answer>) {
+        let mut inner = self.inner();
+        inner.door.round = state.round;
+        let asked = jobs.iter().map(|job| job.client).collect();
+        let open = Open {
+            round: state.round,
+            state: Arc::new(state.clone()),
+            jobs: jobs.into_iter().map(|job| (job.client, job)).collect(),
+            answers,
+            shared,
+            bytes_down: 0,
+            began: Instant::now(),
+            expired: false,
+        };
+        inner.phase = Phase::Training(open);
+        drop(inner);
+        (self.log)(&Event::Opened { round: state.round + 1, asked, roster: state.roster.len() });
+        self.call();
+    }
+
+    /// Waits until everybody has answered, or the deadline; from then on the round takes no answers.
+    pub fn close(&self, deadline: Option<Duration>) -> Result<Answers, Interrupted> {
+        let limit = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+        let mut inner = loop {
+            let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
+            let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), Inner::complete)?;
+            if inner.complete() || limit.is_some_and(|limit| Instant::now() >= limit) {
+                break inner;
+            }
+            if let Phase::Training(open) = &inner.phase {
+                let (round, clients) = (open.round + 1, open.missing());
+                drop(inner);
+                (self.log)(&Event::Waiting { round, clients });
+            }
+        };
+        let Phase::Training(open) = std::mem::replace(&mut inner.phase, Phase::Between) else {
+            return Err(Interrupted::Stopped);
+        };
+        for (client, answer) in &open.answers {
+            if let Answer::Update { hash, .. } = answer {
+                inner.before.insert(*client, (open.round, hash.clone()));
+            }
+        }
+        drop(inner);
+        let updates = open.answers.values().filter(|answer| matches!(answer, Answer::Update { .. }));
+        let late = open.missing();
+        (self.log)(&Event::Closed { round: open.round + 1, accepted: updates.count(), late });
+        Ok(Answers { answers: open.answers, bytes_down: open.bytes_down })
+    }
+
+    fn wait_until(
+        &self,
+        deadline: Duration,
+        until: impl Fn(&Inner) -> bool,
+    ) -> Result<MutexGuard<'_, Inner>, Interrupted> {
+        let waiting = |inner: &mut Inner| !inner.stop && !until(inner);
+        let waited = self.answered.wait_timeout_while(self.inner(), deadline, waiting);
+        let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if inner.stop { Err(Interrupted::Stopped) } else { Ok(inner) }
+    }
+
+    /// What these clients' hold-outs say of a model, summed up in client order; those that stay away are left out.
+    pub fn judge(
+        &self,
+        round: u32,
+        model: Bytes,
+        asked: BTreeSet<ClientId>,
+        patience: Duration,
+    ) -> Result<Evaluation, Interrupted> {
+        self.inner().phase = Phase::Judging(Judging { round, model, asked, counts: BTreeMap::new() });
+        self.call();
+        let mut inner = self.wait_until(patience, |inner| match &inner.phase {
+            Phase::Judging(judging) => {
+                let mut asked = judging.asked.iter();
+                asked.all(|client| judging.counts.contains_key(client) || !inner.may_come(*client))
+            }
+            _ => true,
+        })?;
+        let mut total = Evaluation::empty(self.terms.classes);
+        if let Phase::Judging(judging) = std::mem::replace(&mut inner.phase, Phase::Between) {
+            judging.counts.values().for_each(|counts| total.add(counts));
+        }
+        Ok(total)
+    }
+
+    /// All rounds are done: clients that were heard of lately are told so, within this time.
+    pub fn finish(&self, rounds: u32, model_hash: String, patience: Duration) {
+        self.inner().phase = Phase::Finished(wire::Finished { rounds, model_hash });
+        self.call();
+        let lately = |seen: &Seen| seen.last.elapsed() < LATELY;
+        let told = self.wait_until(patience, |inner| !inner.seen.values().any(lately));
+        drop(told);
+    }
+}

@@ -1,0 +1,139 @@
+//! What clients are given to do: they ask, and are kept waiting until there is something.
+
+use crate::admission::Member;
+use crate::door::Guest;
+use crate::job_bytes;
+use crate::phase::Phase;
+use crate::receive::STILL;
+use crate::service::{Answered, Desk, Replies};
+use crate::wire::{self, PART, work};
+use fedtvd_core::job::Job;
+use prost::bytes::Bytes;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+/// How long a client that has nothing to do is kept waiting.
+const POLL: Duration = Duration::from_secs(25);
+
+impl Desk {
+    pub(crate) async fn pull(self: Arc<Self>, request: Request<wire::Ask>) -> Answered<Replies<wire::Work>> {
+        let mut calls = self.hall.calls();
+        let limit = tokio::time::Instant::now() + POLL;
+        let (client, todo) = loop {
+            calls.mark_unchanged();
+            // Again each time: who was revoked while it waited gets nothing more.
+            let (member, refuse) = self.member(&request)?;
+            let greeted = self.hall.greet(&member, Some(&request.get_ref().run));
+            greeted.map_err(|refusal| refuse.because(&refusal))?;
+            match self.todo(&member, surveyed(&request)) {
+                Todo::Wait => {}
+                todo => break (member.id, todo),
+            }
+            if tokio::time::timeout_at(limit, calls.changed()).await.is_err() {
+                break (member.id, Todo::Wait);
+            }
+        };
+        let (sender, receiver) = mpsc::channel(2);
+        let desk = Arc::clone(&self);
+        let answering = tokio::spawn(async move {
+            // A client that left takes nothing more.
+            let _ = desk.hand_over(todo, &sender).await;
+        });
+        let mut all = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = all.insert(client, answering.abort_handle()) {
+            last.abort();
+        }
+        drop(all);
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    fn todo(&self, member: &Member, surveyed: bool) -> Todo {
+        let mut inner = self.hall.inner();
+        let client = member.id;
+        if let Phase::Finished(finished) = &inner.phase {
+            let finished = finished.clone();
+            inner.seen.remove(&client);
+            drop(inner);
+            self.hall.ring();
+            return Todo::Message(work::Kind::Finished(finished));
+        }
+        if !surveyed || !inner.present.contains_key(&client) {
+            let survey = self.hall.survey(&inner);
+            let ask = serde_json::to_string(&survey.ask).unwrap_or_default();
+            let reference = serde_json::to_string(&survey.reference).unwrap_or_default();
+            return Todo::Message(work::Kind::Survey(wire::Survey { ask, reference }));
+        }
+        match &mut inner.phase {
+            Phase::Training(open) if !open.answers.contains_key(&client) => match open.jobs.get(&client) {
+                Some(job) => Todo::Train(job.clone(), open.shared.clone()),
+                None => Todo::Wait,
+            },
+            Phase::Judging(judging)
+                if judging.asked.contains(&client) && !judging.counts.contains_key(&client) =>
+            {
+                Todo::Judge(judging.round, judging.model.clone())
+            }
+            _ => Todo::Wait,
+        }
+    }
+
+    async fn hand_over(
+        &self,
+        todo: Todo,
+        sender: &mpsc::Sender<Result<wire::Work, Status>>,
+    ) -> Result<(), mpsc::error::SendError<Result<wire::Work, Status>>> {
+        let work = |kind| Ok(wire::Work { kind: Some(kind) });
+        let (round, first, parts) = match todo {
+            Todo::Wait => return sender.send(work(work::Kind::Wait(wire::Done {}))).await,
+            Todo::Message(kind) => return sender.send(work(kind)).await,
+            Todo::Judge(round, model) => (
+                round,
+                work::Kind::Judge(wire::Size { round, bytes: model.len() as u64 }),
+                [model, Bytes::new()],
+            ),
+            Todo::Train(job, shared) => {
+                // One at a time: a job is as large as its model while it is encoded.
+                let Ok(_turn) = self.encoders.acquire().await else { return Ok(()) };
+                let round = job.offer.round;
+                let Ok(head) = tokio::task::spawn_blocking(move || job_bytes::head(&job)).await else {
+                    return Ok(());
+                };
+                let bytes = (head.len() + shared.len()) as u64;
+                if let Phase::Training(open) = &mut self.hall.inner().phase {
+                    open.bytes_down += bytes;
+                }
+                (round, work::Kind::Train(wire::Size { round, bytes }), [head, shared])
+            }
+        };
+        sender.send(work(first)).await?;
+        for part in parts {
+            for start in (0..part.len()).step_by(PART) {
+                let end = part.len().min(start + PART);
+                let part = sender.send(work(work::Kind::Part(part.slice(start..end))));
+                match tokio::time::timeout(STILL, part).await {
+                    Ok(sent) if self.hall.at(round) => sent?,
+                    // Whoever does not read, or reads of a round that is over, holds no model in memory.
+                    _ => return Ok(()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the client said on this connection what data it has.
+fn surveyed<T>(request: &Request<T>) -> bool {
+    request.extensions().get::<Guest>().is_some_and(|guest| guest.surveyed.load(Ordering::Relaxed))
+}
+
+/// What a client is to do.
+enum Todo {
+    Wait,
+    Message(work::Kind),
+    Train(Job, Bytes),
+    Judge(u32, Bytes),
+}

@@ -1,0 +1,107 @@
+//! What a federation is doing: who is there, what the open round has, and for whom it waits.
+
+use crate::ledger::Answer;
+use crate::wire;
+use fedtvd_core::job::Job;
+use fedtvd_core::profile::ClientId;
+use fedtvd_core::run::State;
+use fedtvd_core::trainer::Evaluation;
+use prost::bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// All that changes.
+pub(crate) struct Inner {
+    /// The roster as it grows, and what a newcomer is checked against.
+    pub(crate) door: State,
+    /// Label counts of clients, while the reference is made of them.
+    pub(crate) histograms: Option<BTreeMap<ClientId, Vec<u64>>>,
+    /// Clients that said to this process what they have, and how many samples they keep back.
+    pub(crate) present: BTreeMap<ClientId, u64>,
+    /// Who was heard of, and when last.
+    pub(crate) seen: BTreeMap<ClientId, Seen>,
+    /// Clients whose update is on its way.
+    pub(crate) sending: BTreeSet<ClientId>,
+    /// Round and hash of each client's last accepted update.
+    pub(crate) before: BTreeMap<ClientId, (u32, String)>,
+    pub(crate) phase: Phase,
+    /// What the last round came to.
+    pub(crate) accuracy: Option<f64>,
+    /// Clients that have a valid certificate; none where there are no certificates.
+    pub(crate) valid: Option<BTreeSet<ClientId>>,
+    pub(crate) stop: bool,
+}
+
+impl Inner {
+    /// Whether a client can still answer.
+    pub(crate) fn may_come(&self, client: ClientId) -> bool {
+        self.valid.as_ref().is_none_or(|valid| valid.contains(&client))
+    }
+
+    /// Clients of a roster that have not said what they have.
+    pub(crate) fn absent(&self, roster: Option<&BTreeSet<ClientId>>) -> Vec<ClientId> {
+        let known = |client: &ClientId| match &self.histograms {
+            Some(known) => known.contains_key(client),
+            None => self.door.profile(*client).is_some(),
+        };
+        roster.into_iter().flatten().filter(|client| !known(client)).copied().collect()
+    }
+
+    /// Whether the open round waits for nobody any more.
+    pub(crate) fn complete(&self) -> bool {
+        match &self.phase {
+            Phase::Training(open) => {
+                open.expired || !open.missing().into_iter().any(|client| self.may_come(client))
+            }
+            _ => true,
+        }
+    }
+}
+
+/// When a client was heard of last.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) name: String,
+    pub(crate) last: Instant,
+}
+
+/// What the federation is doing.
+pub(crate) enum Phase {
+    /// Waiting for clients, or between rounds.
+    Between,
+    /// Clients train.
+    Training(Open),
+    /// Clients judge a model.
+    Judging(Judging),
+    /// All rounds are done.
+    Finished(wire::Finished),
+}
+
+/// A round in which clients train.
+pub(crate) struct Open {
+    pub(crate) round: u32,
+    pub(crate) state: Arc<State>,
+    pub(crate) jobs: BTreeMap<ClientId, Job>,
+    pub(crate) answers: BTreeMap<ClientId, Answer>,
+    /// The part of the jobs' bytes that all of them share.
+    pub(crate) shared: Bytes,
+    pub(crate) bytes_down: u64,
+    pub(crate) began: Instant,
+    pub(crate) expired: bool,
+}
+
+impl Open {
+    /// Clients that have not answered.
+    pub(crate) fn missing(&self) -> Vec<ClientId> {
+        self.jobs.keys().filter(|client| !self.answers.contains_key(client)).copied().collect()
+    }
+}
+
+/// A model that clients judge.
+pub(crate) struct Judging {
+    pub(crate) round: u32,
+    pub(crate) model: Bytes,
+    pub(crate) asked: BTreeSet<ClientId>,
+    pub(crate) counts: BTreeMap<ClientId, Evaluation>,
+}
