@@ -8,11 +8,12 @@ use fedtvd_core::profile::ClientId;
 use fedtvd_net::allow::AllowList;
 use fedtvd_net::event::{Event, Log as EventLog};
 use fedtvd_net::link::Security;
+use fedtvd_net::muffle::muffled;
 use fedtvd_net::server::{Keys, Server};
-use fedtvd_net::start::{FederationError, Options, Ready, farewell, prepare};
+use fedtvd_net::start::{FederationError, Options, Ready, Work, farewell, prepare};
 use fedtvd_net::status::ask;
 use fedtvd_run::line::Line;
-use fedtvd_run::runner::End;
+use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::summary::Summary;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -49,7 +50,11 @@ pub(crate) struct Serve {
     /// Judge the model by the clients' hold-outs even where the server has a test set
     #[arg(long)]
     no_test_set: bool,
-    /// Updates that are received at a time, for a fifth of a megabyte each; other clients wait
+    /// After the last round: wait so many seconds for clients that have not been told yet; on a run that is done, too
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    farewell: u32,
+    /// Updates that are received at a time where lines are slow, for a fifth of a megabyte each; where they are fast,
+    /// two at a time
     #[arg(long, value_name = "N", default_value_t = 32)]
     uploads: usize,
     /// Threads that evaluate the model; all cores unless given
@@ -67,9 +72,6 @@ pub(crate) struct Serve {
     #[command(flatten)]
     output: Output,
 }
-
-/// How long clients are waited for at the end, to be told that it is one.
-const FAREWELL: Duration = Duration::from_secs(10);
 
 /// The form of a log line.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -103,12 +105,9 @@ impl Serve {
             workers: workers(self.workers)?,
         };
         let folder = self.out.join("federation");
-        let log = self.logger(&folder);
+        let log = muffled(self.logger(&folder));
         let prepared = prepare(config.as_ref(), &self.configured.places(), &self.out, options, log.clone());
-        let Ready { hall, runner } = match prepared.map_err(failure)? {
-            Ok(ready) => ready,
-            Err(summary) => return self.done(&summary),
-        };
+        let Ready { hall, work } = prepared.map_err(failure)?;
         let listener = TcpListener::bind(self.listen)
             .with_context(|| format!("listening on {}", self.listen))
             .map_err(Failure::Work)?;
@@ -126,31 +125,31 @@ impl Serve {
         })
         .context("listening for Ctrl-C")
         .map_err(Failure::Work)?;
-        let mode = &runner.experiment().run.mode;
-        log(&Event::Note {
-            note: format!(
-                "{} in {mode:?} mode, {} rounds",
-                runner.experiment().run.strategy.label,
-                runner.experiment().rounds
-            )
-            .to_lowercase(),
-        });
-        let end = runner.run(&AtomicBool::new(false), &mut |line| self.show(line)).map_err(run_failure)?;
-        match end {
-            End::Done(summary) => {
-                farewell(&hall, &self.out, &summary, FAREWELL).map_err(failure)?;
-                drop(server);
-                self.done(&summary)
+        let summary = match work {
+            Work::Farewell(summary) => {
+                let note = format!("the run is done; clients that ask are told so, {} s long", self.farewell);
+                log(&Event::Note { note });
+                summary
             }
+            Work::Rounds(runner) => self.rounds(runner, &log)?,
+        };
+        farewell(&hall, &self.out, &summary, Duration::from_secs(self.farewell.into())).map_err(failure)?;
+        drop(server);
+        self.output.answer(&summary, || finished(&summary))
+    }
+
+    /// Drives the rounds to the last.
+    fn rounds(&self, runner: Runner, log: &EventLog) -> Result<Summary, Failure> {
+        let experiment = runner.experiment();
+        let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
+        log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
+        match runner.run(&AtomicBool::new(false), &mut |line| self.show(line)).map_err(run_failure)? {
+            End::Done(summary) => Ok(summary),
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(
                 "stopped after round {rounds}; every update that was acknowledged is kept. Go on with: fedtvd serve --out {} and the same --listen, --certs and --deadline",
                 self.out.display()
             ))),
         }
-    }
-
-    fn done(&self, summary: &Summary) -> Result<(), Failure> {
-        self.output.answer(summary, || finished(summary))
     }
 
     /// The numbers of the clients that a file names, one per line.

@@ -149,7 +149,8 @@ fn ten_processes_over_tls_come_to_the_bytes_of_a_simulation() {
     call(&["evaluate", &federated, "--quiet"]);
     // What is done stays done.
     let (certs, roster) = (place("certs"), place("roster"));
-    call(&["serve", "--quiet", "--out", &federated, "--certs", &certs, "--roster", &roster]);
+    let again = ["serve", "--quiet", "--out", &federated, "--certs", &certs, "--roster", &roster];
+    call(&[&again[..], &["--listen", "127.0.0.1:0", "--farewell", "0"]].concat());
 }
 
 #[test]

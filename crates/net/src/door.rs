@@ -3,10 +3,11 @@
 use crate::event::{Event, Log};
 use crate::tls;
 use fedtvd_run::digest::sha256;
+use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
@@ -19,6 +20,8 @@ use tonic::transport::server::Connected;
 
 /// Most connections at a time; more wait in the system's queue.
 const CONNECTIONS: usize = 8192;
+/// Most connections of one certificate at a time.
+const CONNECTIONS_EACH: usize = 128;
 /// Most handshakes at a time.
 const HANDSHAKES: usize = 1024;
 /// How long a handshake may take.
@@ -40,6 +43,42 @@ pub struct Visit {
     guest: Guest,
     line: Line,
     _place: OwnedSemaphorePermit,
+    _stay: Option<Stay>,
+}
+
+/// How many connections each certificate has.
+type Stays = Arc<Mutex<HashMap<Arc<str>, usize>>>;
+
+/// One connection of a certificate, until it is dropped.
+struct Stay {
+    certificate: Arc<str>,
+    all: Stays,
+}
+
+impl Stay {
+    /// One more, unless there are enough.
+    fn begin(all: &Stays, certificate: &Arc<str>) -> Option<Self> {
+        let mut stays = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = stays.entry(Arc::clone(certificate)).or_default();
+        if *count == CONNECTIONS_EACH {
+            return None;
+        }
+        *count += 1;
+        drop(stays);
+        Some(Self { certificate: Arc::clone(certificate), all: Arc::clone(all) })
+    }
+}
+
+impl Drop for Stay {
+    fn drop(&mut self) {
+        let mut stays = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = stays.get_mut(&self.certificate) {
+            *count -= 1;
+            if *count == 0 {
+                stays.remove(&self.certificate);
+            }
+        }
+    }
 }
 
 enum Line {
@@ -58,6 +97,7 @@ pub fn incoming(
         let connections = Arc::new(Semaphore::new(CONNECTIONS));
         let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
         let acceptor = config.map(TlsAcceptor::from);
+        let stays = Stays::default();
         loop {
             let place = Arc::clone(&connections).acquire_owned().await;
             let Ok(place) = place else { return };
@@ -76,15 +116,16 @@ pub fn incoming(
             };
             let _ = stream.set_nodelay(true);
             let (acceptor, sender, log) = (acceptor.clone(), sender.clone(), Arc::clone(&log));
+            let stays = Arc::clone(&stays);
             let Ok(turn) = Arc::clone(&handshakes).acquire_owned().await else { return };
             tokio::spawn(async move {
                 let peer = peer.to_string();
                 let visit = match acceptor {
                     None => {
                         let guest = Guest { peer, certificate: None, surveyed: Arc::default() };
-                        Some(Visit { guest, line: Line::Plain(stream), _place: place })
+                        Some(Visit { guest, line: Line::Plain(stream), _place: place, _stay: None })
                     }
-                    Some(acceptor) => greet(&acceptor, stream, peer, (place, turn), &log).await,
+                    Some(acceptor) => greet(&acceptor, stream, peer, (place, turn), &stays, &log).await,
                 };
                 if let Some(visit) = visit {
                     let _ = sender.send(Ok(visit)).await;
@@ -100,6 +141,7 @@ async fn greet(
     stream: TcpStream,
     peer: String,
     (place, turn): (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    stays: &Stays,
     log: &Log,
 ) -> Option<Visit> {
     let turned_away = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
@@ -120,9 +162,15 @@ async fn greet(
         }
         Ok(Ok(stream)) => {
             let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
-            let certificate = certificate.map(|certificate| Arc::from(sha256(certificate)));
+            let certificate: Option<Arc<str>> = certificate.map(|certificate| Arc::from(sha256(certificate)));
+            let stay = certificate.as_ref().map(|certificate| Stay::begin(stays, certificate));
+            if let Some(None) = stay {
+                let why = format!("this certificate has {CONNECTIONS_EACH} connections already");
+                turned_away(peer, "tls-too-many", why);
+                return None;
+            }
             let guest = Guest { peer, certificate, surveyed: Arc::default() };
-            Some(Visit { guest, line: Line::Tls(Box::new(stream)), _place: place })
+            Some(Visit { guest, line: Line::Tls(Box::new(stream)), _place: place, _stay: stay.flatten() })
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::hall::Hall;
 use crate::ledger::Answer;
-use crate::phase::{Inner, Judging, Open, Phase, Seen};
+use crate::phase::{Inner, Judging, Open, Phase};
 use crate::wire;
 use fedtvd_core::job::Job;
 use fedtvd_core::profile::{ClientId, Profile};
@@ -18,9 +18,6 @@ use thiserror::Error;
 
 /// How often a round that waits tells for whom.
 const REMINDER: Duration = Duration::from_secs(60);
-/// A client that was silent for longer is not waited for at the end.
-const LATELY: Duration = Duration::from_secs(60);
-
 /// What a round's clients came to.
 #[derive(Clone, Debug)]
 pub struct Answers {
@@ -42,15 +39,15 @@ pub enum Interrupted {
 }
 
 impl Hall {
-    /// Waits until all of the roster are enrolled, or so many clients where there is none.
+    /// Waits until all of the roster are enrolled that have a valid certificate, or so many clients where there is none.
     pub fn gather(&self, least: usize) -> Result<(Vec<Profile>, Reference), Interrupted> {
-        let everybody = |has: &dyn Fn(&ClientId) -> bool, count: usize| match &self.terms.roster {
-            Some(roster) => roster.iter().all(has),
+        let everybody = |inner: &Inner, count: usize| match &self.terms.roster {
+            Some(roster) => count > 0 && inner.absent(Some(roster)).is_empty(),
             None => count >= least,
         };
         let mut inner = self.wait(|inner| match &inner.histograms {
             None => true,
-            Some(known) => everybody(&|client| known.contains_key(client), known.len()),
+            Some(known) => everybody(inner, known.len()),
         })?;
         if let Some(known) = inner.histograms.take() {
             inner.door.reference = Reference::aggregated(known.values().map(Vec::as_slice))?;
@@ -58,10 +55,7 @@ impl Hall {
             self.call();
         }
         drop(inner);
-        let inner = self.wait(|inner| {
-            let roster = &inner.door.roster;
-            everybody(&|client| inner.door.profile(*client).is_some(), roster.len())
-        })?;
+        let inner = self.wait(|inner| everybody(inner, inner.door.roster.len()))?;
         Ok((inner.door.roster.clone(), inner.door.reference.clone()))
     }
 
@@ -163,12 +157,14 @@ impl Hall {
         Ok(total)
     }
 
-    /// All rounds are done: clients that were heard of lately are told so, within this time.
+    /// All rounds are done: waits until all clients know, but no longer than this.
     pub fn finish(&self, rounds: u32, model_hash: String, patience: Duration) {
         self.inner().phase = Phase::Finished(wire::Finished { rounds, model_hash });
         self.call();
-        let lately = |seen: &Seen| seen.last.elapsed() < LATELY;
-        let told = self.wait_until(patience, |inner| !inner.seen.values().any(lately));
+        let told = self.wait_until(patience, |inner| {
+            let mut roster = inner.door.roster.iter().map(|profile| profile.client);
+            roster.all(|client| inner.told.contains(&client) || !inner.may_come(client))
+        });
         drop(told);
     }
 }

@@ -62,6 +62,7 @@ impl Hall {
             seen: BTreeMap::new(),
             sending: BTreeSet::new(),
             before: BTreeMap::new(),
+            told: BTreeSet::new(),
             phase: Phase::Between,
             accuracy: None,
             valid: None,

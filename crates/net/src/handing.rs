@@ -56,7 +56,7 @@ impl Desk {
         let client = member.id;
         if let Phase::Finished(finished) = &inner.phase {
             let finished = finished.clone();
-            inner.seen.remove(&client);
+            inner.told.insert(client);
             drop(inner);
             self.hall.ring();
             return Todo::Message(work::Kind::Finished(finished));

@@ -25,6 +25,8 @@ pub(crate) struct Inner {
     pub(crate) sending: BTreeSet<ClientId>,
     /// Round and hash of each client's last accepted update.
     pub(crate) before: BTreeMap<ClientId, (u32, String)>,
+    /// Clients that know that all rounds are done.
+    pub(crate) told: BTreeSet<ClientId>,
     pub(crate) phase: Phase,
     /// What the last round came to.
     pub(crate) accuracy: Option<f64>,
@@ -39,13 +41,14 @@ impl Inner {
         self.valid.as_ref().is_none_or(|valid| valid.contains(&client))
     }
 
-    /// Clients of a roster that have not said what they have.
+    /// Clients of a roster that have not said what they have, and still may.
     pub(crate) fn absent(&self, roster: Option<&BTreeSet<ClientId>>) -> Vec<ClientId> {
         let known = |client: &ClientId| match &self.histograms {
             Some(known) => known.contains_key(client),
             None => self.door.profile(*client).is_some(),
         };
-        roster.into_iter().flatten().filter(|client| !known(client)).copied().collect()
+        let owed = |client: &&ClientId| !known(client) && self.may_come(**client);
+        roster.into_iter().flatten().filter(owed).copied().collect()
     }
 
     /// Whether the open round waits for nobody any more.

@@ -45,7 +45,7 @@ impl Desk {
             let receipt = match admission {
                 Admission::Already => Ok(wire::Receipt { already: true }),
                 Admission::Wanted(arrival) => {
-                    let Ok(_turn) = self.readers.acquire().await else { return };
+                    let Some(_turn) = self.lanes.enter().await else { return };
                     if sender.send(reply(answer::Kind::Go(wire::Done {}))).await.is_err() {
                         return;
                     }

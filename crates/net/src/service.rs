@@ -5,6 +5,7 @@ use crate::caller::{Asker, Caller, Identity};
 use crate::door::Guest;
 use crate::event::Event;
 use crate::hall::Hall;
+use crate::lanes::Lanes;
 use crate::receive::STILL;
 use crate::refusal::{Refusal, plain};
 use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, path};
@@ -35,7 +36,7 @@ pub(crate) struct Desk {
     pub(crate) hall: Arc<Hall>,
     identity: Identity,
     /// Places for uploads that are read.
-    pub(crate) readers: Semaphore,
+    pub(crate) lanes: Lanes,
     /// The place for a job that is encoded.
     pub(crate) encoders: Semaphore,
     /// Jobs and models on their way out, one per client: a new question ends the answer to the last.
@@ -49,9 +50,8 @@ pub(crate) struct Service(Arc<Desk>);
 impl Service {
     /// A service that reads so many uploads at a time; the others wait with nothing sent.
     pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
-        let (readers, encoders) =
-            (Semaphore::new(uploads.clamp(1, Semaphore::MAX_PERMITS)), Semaphore::new(1));
-        Self(Arc::new(Desk { hall, identity, readers, encoders, answering: Mutex::default() }))
+        let (lanes, encoders) = (Lanes::new(uploads), Semaphore::new(1));
+        Self(Arc::new(Desk { hall, identity, lanes, encoders, answering: Mutex::default() }))
     }
 }
 

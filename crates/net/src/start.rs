@@ -3,16 +3,16 @@
 use crate::event::{Event, Log};
 use crate::federation::{Federation, Judge};
 use crate::hall::{Hall, Terms};
+use crate::known::Known;
 use crate::ledger::{Ledger, LedgerError};
 use fedtvd_core::layout::Layout;
-use fedtvd_core::network::Shape;
 use fedtvd_core::params::Params;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::run::State;
 use fedtvd_core::samples::{Samples, Values};
 use fedtvd_core::statistic::Reference;
 use fedtvd_core::trainer::Trainer;
-use fedtvd_data::set::{LoadError, Places, named};
+use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
 use fedtvd_run::checkpoint::Memories;
 use fedtvd_run::checkpoints::Checkpoints;
@@ -21,7 +21,7 @@ use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::experiment::{Experiment, ReferenceSource};
 use fedtvd_run::manifest::{FORMAT, Fingerprint, Manifest};
 use fedtvd_run::runner::{RunError, Runner};
-use fedtvd_run::setup::{Data, SetupError, network_for};
+use fedtvd_run::setup::{SetupError, network_for};
 use fedtvd_run::simulation::SimulationError;
 use fedtvd_run::summary::Summary;
 use std::collections::BTreeSet;
@@ -94,22 +94,30 @@ pub enum FederationError {
 pub struct Ready {
     /// Where clients are met.
     pub hall: Arc<Hall>,
-    /// What drives the rounds.
-    pub runner: Runner,
+    /// What is left to do.
+    pub work: Work,
+}
+
+/// What is left to do in a federation.
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
+pub enum Work {
+    /// Rounds, which this drives.
+    Rounds(Runner),
+    /// Nothing but to tell clients that were away that it is over.
+    Farewell(Summary),
 }
 
 /// How long clients may take to judge a model where rounds have no deadline.
 const JUDGING: Duration = Duration::from_secs(60);
 
-/// Starts a federation in a run directory, or goes on with the one that is there; `Err` holds the summary of one that
-/// is done.
+/// Starts a federation in a run directory, or goes on with the one that is there.
 pub fn prepare(
     config: Option<&Config>,
     places: &Places,
     out: &Path,
     mut options: Options,
     log: Log,
-) -> Result<Result<Ready, Summary>, FederationError> {
+) -> Result<Ready, FederationError> {
     let taken = out.join("manifest.json").is_file();
     let own = out.display().to_string();
     let config = if taken {
@@ -142,7 +150,7 @@ pub fn prepare(
         return Err(FederationError::NeedsRoster(what));
     }
     experiment.run.fixed_roster = options.roster.is_some();
-    let site = Site::find(&experiment, places, options.clients_judge)?;
+    let site = Known::find(&experiment, places, options.clients_judge)?;
     let network = network_for(&experiment, site.shape, site.classes).map_err(RunError::from)?;
     let layout = Arc::new(Layout::of(&network).map_err(SetupError::from).map_err(RunError::from)?);
     let blank = Samples::new(
@@ -174,9 +182,6 @@ pub fn prepare(
     };
     let directory = directory.map_err(RunError::from)?;
     let ledger = Ledger::open(&directory.file("federation"))?;
-    if let Some(summary) = directory.summary().map_err(RunError::from)? {
-        return Ok(Err(summary));
-    }
     let reference = match &experiment.reference {
         ReferenceSource::Given(given) if given.classes() == site.classes => given.clone(),
         ReferenceSource::Given(given) => {
@@ -219,6 +224,9 @@ pub fn prepare(
         roster: options.roster,
     };
     let hall = Arc::new(Hall::new(terms, ledger, log, state.clone(), aggregated && !known));
+    if let Some(summary) = directory.summary().map_err(RunError::from)? {
+        return Ok(Ready { hall, work: Work::Farewell(summary) });
+    }
     let federation = Federation {
         hall: Arc::clone(&hall),
         run: experiment.run.clone(),
@@ -230,7 +238,7 @@ pub fn prepare(
         memories: Memories::new(),
     };
     let runner = Runner::over(directory, experiment, Box::new(federation), checkpoints)?;
-    Ok(Ok(Ready { hall, runner }))
+    Ok(Ready { hall, work: Work::Rounds(runner) })
 }
 
 /// The roster that a run goes on with: the one that it began with.
@@ -267,36 +275,6 @@ fn restore(
     Ok((found.checkpoint.map(|checkpoint| checkpoint.state), found.checkpoints))
 }
 
-/// What the server knows of the data.
-struct Site {
-    shape: Shape,
-    classes: usize,
-    names: Vec<String>,
-    checksum: String,
-    /// With test rows, and wanted.
-    data: Option<Data>,
-}
-
-impl Site {
-    fn find(experiment: &Experiment, places: &Places, clients_judge: bool) -> Result<Self, FederationError> {
-        match Data::load(&experiment.data, places) {
-            Ok(data) => {
-                let (shape, classes) = (data.loaded.samples.shape(), data.loaded.samples.classes());
-                let (checksum, names) = (data.checksum.clone(), data.loaded.class_names.clone());
-                let judges = !clients_judge && !data.loaded.samples.test_rows().is_empty();
-                Ok(Self { shape, classes, names, checksum, data: judges.then_some(data) })
-            }
-            Err(SetupError::Load(LoadError::Missing(_) | LoadError::Unknown { .. })) => {
-                let entry = named(&experiment.data.set)
-                    .ok_or_else(|| FederationError::Shapeless(experiment.data.set.clone()))?;
-                let (shape, names) = (entry.shape, entry.class_names());
-                Ok(Self { shape, classes: names.len(), names, checksum: String::new(), data: None })
-            }
-            Err(error) => Err(RunError::from(error).into()),
-        }
-    }
-}
-
 /// A name that no other run has.
 fn new_name() -> String {
     use std::hash::{BuildHasher as _, RandomState};
@@ -304,7 +282,7 @@ fn new_name() -> String {
     format!("{:016x}{:016x}", draw(), draw())
 }
 
-/// What is left to do when all rounds are done: updates go, clients are told, within this time.
+/// What is left to do when all rounds are done: updates go, and clients are told until all know, or for so long.
 pub fn farewell(
     hall: &Hall,
     out: &Path,

@@ -191,3 +191,23 @@ fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_given_once() 
     let error = certs.issue(&wish("next", 5)).unwrap_err().to_string();
     assert!(error.contains("4294967295"), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_certificate_cannot_take_all_connections() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&["model.name=logistic"]), options);
+    let address = running.address();
+    let mut links = Vec::new();
+    for _ in 0..128 {
+        links.push(Puppet::dial(&address, &stage.security(0), 0).await.unwrap());
+    }
+    let one_more = Puppet::dial(&address, &stage.security(0), 0).await.map(|_| ());
+    assert!(matches!(one_more, Err(LinkError::Lost(_))), "{one_more:?}");
+    stage.until(|event| match event {
+        Event::Handshake { code: "tls-too-many", .. } => Some(()),
+        _ => None,
+    });
+    Puppet::dial(&address, &stage.security(1), 1).await.unwrap();
+    running.stop();
+}

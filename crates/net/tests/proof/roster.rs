@@ -9,7 +9,7 @@ use fedtvd_net::agent;
 use fedtvd_net::event::{Event, Log};
 use fedtvd_net::link::{LinkError, Security, Task};
 use fedtvd_net::server::{Keys, Server};
-use fedtvd_net::start::{Options, prepare};
+use fedtvd_net::start::{Options, Ready, Work, farewell, prepare};
 use fedtvd_net::status::ask;
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::Runner;
@@ -371,4 +371,52 @@ async fn after_a_restart_the_last_two_checkpoints_are_kept_as_before() {
         .collect();
     kept.sort();
     assert_eq!(kept, ["round-000002", "round-000003"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_is_done_still_tells_a_client_that_was_away() {
+    let stage = Stage::new(2);
+    let settings = ["model.name=logistic", "cohort.fraction=1", "cohort.quorum=1", "rounds=1"];
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&settings), options.clone());
+    let mut one = running.puppet(&stage, 1).await;
+    one.enrol().await.unwrap();
+    let mut zero = running.puppet(&stage, 0).await;
+    answer(&mut zero).await;
+    answer(&mut one).await;
+    drop((zero, one));
+    tokio::task::block_in_place(|| running.finish());
+    let Ready { hall, work } = stage.prepare("run", &config(&settings), options);
+    let Work::Farewell(summary) = work else { panic!("there is nothing left to do") };
+    let server = stage.listen(&hall);
+    let telling = {
+        let (hall, out) = (Arc::clone(&hall), stage.path("run"));
+        std::thread::spawn(move || farewell(&hall, &out, &summary, Duration::from_secs(3600)).unwrap())
+    };
+    for client in [0, 1] {
+        let address = server.address().to_string();
+        let mut late = Puppet::dial(&address, &stage.security(client), client).await.unwrap();
+        let run = late.welcome.run.clone();
+        while !matches!(late.link.pull(&run).await.unwrap(), Task::Finished(_)) {
+            late.enrol().await.unwrap();
+        }
+    }
+    // Both know, so nobody waits for the rest of the hour.
+    tokio::task::block_in_place(|| telling.join().unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_round_does_not_wait_for_a_client_that_was_revoked_before_it_came() {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let mut zero = running.puppet(&stage, 0).await;
+    zero.enrol().await.unwrap();
+    stage.certs.revoke("client-1").unwrap();
+    answer(&mut zero).await;
+    answer(&mut zero).await;
+    drop(zero);
+    tokio::task::block_in_place(|| running.finish());
+    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
+    assert_eq!(lines.iter().map(|line| line.roster).collect::<Vec<_>>(), [Some(1), Some(1)]);
 }

@@ -8,7 +8,7 @@ use fedtvd_net::event::{Event, Log};
 use fedtvd_net::hall::Hall;
 use fedtvd_net::link::Security;
 use fedtvd_net::server::{Keys, Server};
-use fedtvd_net::start::{Options, Ready, farewell, prepare};
+use fedtvd_net::start::{Options, Ready, Work, farewell, prepare};
 use fedtvd_run::config::Config;
 use fedtvd_run::runner::End;
 use std::net::TcpListener;
@@ -71,9 +71,7 @@ impl Stage {
                 log.1.notify_all();
             })
         };
-        let ready = prepare(Some(config), &Places::new(None), &self.path(out), options, log).unwrap();
-        let Ok(ready) = ready else { panic!("the federation is done") };
-        ready
+        prepare(Some(config), &Places::new(None), &self.path(out), options, log).unwrap()
     }
 
     /// A server for this hall on a free port.
@@ -84,7 +82,8 @@ impl Stage {
 
     /// Starts a server, or starts it again, on the run directory of this name.
     pub(crate) fn serve(&self, out: &str, config: &Config, options: Options) -> Running {
-        let Ready { hall, runner } = self.prepare(out, config, options);
+        let Ready { hall, work } = self.prepare(out, config, options);
+        let Work::Rounds(runner) = work else { panic!("the federation is done") };
         let server = self.listen(&hall);
         let out = self.path(out);
         let driven = Arc::clone(&hall);
