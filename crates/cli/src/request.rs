@@ -68,9 +68,10 @@ pub(crate) fn print(answer: &[u8]) -> Result<(), Failure> {
     }
 }
 
-/// Writes a line to stderr. Where it cannot be written, a full disk or a closed window must not end a run.
+/// Writes a line to stderr, in one piece: others may write there, too. Where it cannot be written, a full disk or a
+/// closed window must not end a run.
 pub(crate) fn tell(line: impl std::fmt::Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// A configuration file and changes to it.

@@ -222,13 +222,19 @@ impl Hall {
     pub(crate) fn fail(&self, member: &Member, failure: &wire::Failure) -> Result<(), Refusal> {
         self.greet(member, Some(&failure.run))?;
         let why = plain(&failure.why);
-        self.answer(member.id, failure.round, Answer::Failure(ClientFailure::Training(why.clone())))?;
-        (self.log)(&Event::Failed { client: member.id, round: failure.round + 1, why });
-        Ok(())
+        let event =
+            Event::Failed { client: member.id, round: failure.round.saturating_add(1), why: why.clone() };
+        self.answer(member.id, failure.round, Answer::Failure(ClientFailure::Training(why)), Some(&event))
     }
 
-    /// Notes an answer to the open round; an update that was accepted stays.
-    fn answer(&self, client: ClientId, round: u32, answer: Answer) -> Result<(), Refusal> {
+    /// Notes an answer to the open round; an update that was accepted stays. It is told before the round can close.
+    fn answer(
+        &self,
+        client: ClientId,
+        round: u32,
+        answer: Answer,
+        event: Option<&Event>,
+    ) -> Result<(), Refusal> {
         let mut inner = self.inner();
         let Phase::Training(open) = &mut inner.phase else { return Err(Refusal::Late { round }) };
         if open.round != round {
@@ -245,6 +251,9 @@ impl Hall {
             open.answers.insert(client, answer);
         }
         drop(inner);
+        if let Some(event) = event {
+            (self.log)(event);
+        }
         self.ring();
         Ok(())
     }
@@ -288,13 +297,12 @@ impl Arrival {
         let (client, round) = (self.client, self.round);
         let checked = self.check().map_err(|error| disk(&error))?;
         if let Err(failure) = checked {
-            hall.answer(client, round, Answer::Failure(failure.clone()))?;
+            hall.answer(client, round, Answer::Failure(failure.clone()), None)?;
             return Err(Refusal::Update(failure));
         }
         let answer = Answer::Update { hash: self.hash.clone(), bytes: self.bytes };
-        hall.answer(client, round, answer)?;
-        (hall.log)(&Event::Accepted { client, round: round + 1, bytes: self.bytes });
-        Ok(())
+        let event = Event::Accepted { client, round: round + 1, bytes: self.bytes };
+        hall.answer(client, round, answer, Some(&event))
     }
 
     fn check(&self) -> std::io::Result<Result<(), ClientFailure>> {
