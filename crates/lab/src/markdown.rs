@@ -29,7 +29,7 @@ fn aligned(heads: &[String], lines: &[Vec<String>]) -> String {
 /// A setting's table; the best accuracy is bold.
 pub fn table(table: &Table) -> String {
     let heads: Vec<String> = std::iter::once("strategy".to_owned())
-        .chain(table.columns.iter().map(|column| column.head.clone()))
+        .chain(table.columns.iter().map(|column| escaped(&column.head)))
         .collect();
     let line = |(place, label): (usize, &String)| -> Vec<String> {
         let cells = table.columns.iter().map(|column| &column.cells[place]);
@@ -45,15 +45,20 @@ fn marked(text: &str, rank: Option<Rank>) -> String {
     }
 }
 
-/// A label as a table's cell may hold it.
-fn escaped(label: &str) -> String {
-    label.replace('|', "\\|")
+/// Words that stand for themselves, in a line or in a table's cell.
+fn escaped(words: &str) -> String {
+    let letter = |letter: char| match letter {
+        '|' | '*' | '<' | '`' | '\\' => format!("\\{letter}"),
+        '\n' | '\r' => " ".to_owned(),
+        _ => letter.to_string(),
+    };
+    words.chars().map(letter).collect()
 }
 
 /// Strategies against settings.
 pub fn overview(report: &Report) -> String {
     let heads: Vec<String> = std::iter::once("strategy".to_owned())
-        .chain(report.parts.iter().map(|part| part.setting.title.clone()))
+        .chain(report.parts.iter().map(|part| escaped(&part.setting.title)))
         .collect();
     let cells: Vec<Vec<(String, Option<Rank>)>> =
         report.parts.iter().map(|part| column(part, &report.labels)).collect();
@@ -91,13 +96,13 @@ pub fn terminal(report: &Report) -> String {
 
 /// The whole report.
 pub fn page(report: &Report) -> String {
-    let mut text = format!("# {}\n\n{}\n\n", report.name, report.verdict);
+    let mut text = format!("# {}\n\n{}\n\n", escaped(&report.name), report.verdict);
     if report.parts.len() > 1 {
         let _ = writeln!(text, "{}", overview(report));
     }
     for part in &report.parts {
         if report.parts.len() > 1 {
-            let _ = writeln!(text, "## {}\n\n{}\n", part.setting.title, part.verdict);
+            let _ = writeln!(text, "## {}\n\n{}\n", escaped(&part.setting.title), part.verdict);
         }
         let _ = writeln!(text, "{}\n\n{}", part.heading.replace('\n', "\n\n"), table(&part.table));
         part.setting.notes.iter().for_each(|note| text += &format!("{note}\n\n"));
@@ -115,14 +120,15 @@ pub fn page(report: &Report) -> String {
     for column in report.parts.iter().flat_map(|part| &part.table.columns) {
         if !told.contains(&column.head.as_str()) {
             told.push(&column.head);
-            let _ = writeln!(text, "- {}: {}", column.head, column.about);
+            let _ = writeln!(text, "- {}: {}", escaped(&column.head), column.about);
         }
     }
     let _ = writeln!(text, "\n{}", report.method);
     report.notes.iter().for_each(|note| text += &format!("\n{note}\n"));
     if let Some(timing) = &report.timing {
         let heads = timing.heads().map(str::to_owned);
-        let lines: Vec<Vec<String>> = timing.lines.iter().map(|line| line.cells().to_vec()).collect();
+        let lines: Vec<Vec<String>> =
+            timing.lines.iter().map(|line| line.cells().map(|cell| escaped(&cell)).to_vec()).collect();
         let _ = writeln!(
             text,
             "\n## Timing\n\nMeans over seeds. {}\n\n{}",
