@@ -1,5 +1,6 @@
 //! From runs to findings: comparisons over seeds, their statistics, tables, figures and pages.
 
+mod aligned;
 pub mod bootstrap;
 pub mod bubbles;
 pub mod chart;

@@ -1,30 +1,9 @@
 //! A report in Markdown, which is also what the terminal shows of it.
 
+use crate::aligned::aligned;
 use crate::report::{Part, Report};
 use crate::table::{Rank, Table, accuracies};
 use std::fmt::Write as _;
-
-/// A table whose columns are aligned also as plain text; the first column is words, the others are numbers.
-fn aligned(heads: &[String], lines: &[Vec<String>]) -> String {
-    let wide = |column: usize| {
-        let cells = lines.iter().map(|line| line[column].chars().count());
-        cells.chain([heads[column].chars().count(), 3]).max().unwrap_or(3)
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(wide).collect();
-    let print = |line: &[String]| {
-        let cells = line.iter().zip(&widths).enumerate().map(|(place, (cell, &wide))| match place {
-            0 => format!("{cell:wide$}"),
-            _ => format!("{cell:>wide$}"),
-        });
-        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-    };
-    let rule = widths.iter().enumerate().map(|(place, wide)| match place {
-        0 => "-".repeat(*wide),
-        _ => "-".repeat(wide - 1) + ":",
-    });
-    let rule = format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
-    print(heads) + &rule + &lines.iter().map(|line| print(line)).collect::<String>()
-}
 
 /// A setting's table; the best accuracy is bold.
 pub fn table(table: &Table) -> String {
@@ -35,7 +14,7 @@ pub fn table(table: &Table) -> String {
         let cells = table.columns.iter().map(|column| &column.cells[place]);
         std::iter::once(escaped(label)).chain(cells.map(|cell| marked(&cell.text, cell.rank))).collect()
     };
-    aligned(&heads, &table.labels.iter().enumerate().map(line).collect::<Vec<_>>())
+    aligned(1, &heads, &table.labels.iter().enumerate().map(line).collect::<Vec<_>>())
 }
 
 fn marked(text: &str, rank: Option<Rank>) -> String {
@@ -46,7 +25,7 @@ fn marked(text: &str, rank: Option<Rank>) -> String {
 }
 
 /// Words that stand for themselves, in a line or in a table's cell.
-fn escaped(words: &str) -> String {
+pub(crate) fn escaped(words: &str) -> String {
     let letter = |letter: char| match letter {
         '|' | '*' | '<' | '`' | '\\' => format!("\\{letter}"),
         '\n' | '\r' => " ".to_owned(),
@@ -66,7 +45,7 @@ pub fn overview(report: &Report) -> String {
         let own = cells.iter().map(|column| marked(&column[place].0, column[place].1));
         std::iter::once(escaped(label)).chain(own).collect()
     };
-    aligned(&heads, &report.labels.iter().enumerate().map(line).collect::<Vec<_>>())
+    aligned(1, &heads, &report.labels.iter().enumerate().map(line).collect::<Vec<_>>())
 }
 
 /// One setting as a column of the overview.
@@ -133,7 +112,7 @@ pub fn page(report: &Report) -> String {
             text,
             "\n## Timing\n\nMeans over seeds. {}\n\n{}",
             timing.machines(),
-            aligned(&heads, &lines)
+            aligned(2, &heads, &lines)
         );
     }
     let _ = write!(text, "\nfedtvd {}\n", report.versions.join(", "));
