@@ -1,44 +1,9 @@
 //! Curves over rounds, one per strategy: the mean over seeds with a band of one deviation.
 
 use crate::palette::dashes;
+use crate::series::Series;
 use crate::svg::{Frame, Medium, Unit, bounds, escaped, points};
 use std::fmt::Write as _;
-
-/// One curve with its band.
-#[derive(Clone, Debug)]
-pub struct Series {
-    /// The strategy's place, which decides its colour.
-    pub place: usize,
-    /// Its label.
-    pub label: String,
-    /// Mean over seeds of every round; a round in which none tells leaves a gap.
-    pub mean: Vec<Option<f64>>,
-    /// Deviation over seeds of every round.
-    pub deviation: Vec<Option<f64>>,
-}
-
-impl Series {
-    /// The curves of several seeds as one series.
-    pub fn over_seeds(place: usize, label: &str, curves: &[Vec<Option<f64>>]) -> Self {
-        let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
-        let values = |round: usize| -> Vec<f64> { curves.iter().filter_map(|curve| curve[round]).collect() };
-        let mean = |round| {
-            let values = values(round);
-            (!values.is_empty()).then(|| crate::statistics::mean(&values))
-        };
-        Self {
-            place,
-            label: label.to_owned(),
-            mean: (0..rounds).map(mean).collect(),
-            deviation: (0..rounds).map(|round| crate::statistics::deviation(&values(round))).collect(),
-        }
-    }
-
-    /// The band's edge above (1) or below (-1) the curve.
-    fn edge(&self, round: usize, sign: f64) -> Option<f64> {
-        Some(self.mean[round]? + sign * self.deviation[round]?)
-    }
-}
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
@@ -221,12 +186,6 @@ mod tests {
         assert_eq!(rounds("<polygon"), [vec![1, 2, 2, 1], vec![4, 4], vec![7, 8, 8, 7]], "{text}");
         assert_eq!(text.matches("stroke-linecap").count(), 1, "a lone round is a dot");
         assert_eq!(text.matches("data-v=").count(), 1, "the page reads a series once");
-    }
-
-    #[test]
-    fn a_series_is_the_mean_and_deviation_of_its_seeds() {
-        let series = Series::over_seeds(0, "a", &[vec![Some(1.0), None], vec![Some(3.0), None]]);
-        assert_eq!((series.mean, series.deviation), (vec![Some(2.0), None], vec![Some(2f64.sqrt()), None]));
     }
 
     #[test]

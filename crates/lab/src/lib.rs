@@ -30,6 +30,7 @@ pub mod record;
 pub mod repeat;
 pub mod report;
 pub mod reproduction;
+pub mod series;
 pub mod setting;
 pub mod shard;
 pub mod slug;
