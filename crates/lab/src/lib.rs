@@ -3,6 +3,7 @@
 mod aligned;
 pub mod bootstrap;
 pub mod bubbles;
+mod caveats;
 pub mod chart;
 pub mod classes;
 pub mod collection;
