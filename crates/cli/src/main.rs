@@ -11,6 +11,7 @@ mod init;
 mod join;
 mod markdown;
 mod models;
+mod outlook;
 mod overview;
 mod progress;
 mod report;

@@ -1,17 +1,16 @@
 //! `fedtvd reproduce`: the paper's tables and figures, with its own numbers beside ours.
 
 use crate::compare::seeds;
+use crate::outlook::Outlook;
 use crate::report::write;
-use crate::request::{Failure, Output, quoted, refuse, workers};
-use crate::run::duration;
+use crate::request::{Failure, Output, quoted, refuse, tell, workers};
 use crate::sweep::run;
 use crate::theory;
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
-use fedtvd_data::set::Places;
+use fedtvd_data::set::{Places, known};
 use fedtvd_lab::collection::Collection;
 use fedtvd_lab::departures::departures;
-use fedtvd_lab::forecast::forecast;
 use fedtvd_lab::grid::Cell;
 use fedtvd_lab::papers_figures::{papers_figures, table};
 use fedtvd_lab::preset::{self, Preset};
@@ -56,7 +55,7 @@ pub(crate) struct Reproduce {
     /// Do only part I of N, counted from 0; the table shows all parts that are done
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Say how long it would take, and run nothing
+    /// Say what would be run and how long it would take, and run nothing
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -107,21 +106,13 @@ impl Reproduce {
             all.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| *cell).collect();
         let places = Places::new(self.data.clone());
         let workers = workers(self.workers)?;
-        let quiet = self.output.quiet || self.output.json;
-        if !quiet || self.dry_run {
-            let left: Vec<&Cell> = own.iter().copied().filter(|cell| !self.done(cell)).collect();
-            let forecast = forecast(&left, &places, workers);
-            let words = format!(
-                "{} runs, {} of them done; the others take about {} on {workers} threads",
-                own.len(),
-                own.len() - left.len(),
-                duration(forecast.seconds)
-            );
-            eprintln!("{words}");
-            forecast.unknown.iter().for_each(|why| eprintln!("note: cannot be run: {why}"));
-        }
+        let outlook = || Outlook::new(self.name(), &own, |cell| self.done(cell), &self.out, &places, workers);
         if self.dry_run {
-            return Ok(());
+            let outlook = outlook();
+            return self.output.answer(&outlook, || outlook.text());
+        }
+        if !self.output.quiet && !self.output.json {
+            tell(outlook().text().trim_end());
         }
         let standings = run(&own, &self.out, &places, workers, self.output)?;
         let here = rows(preset, &own, &standings, false);
@@ -199,6 +190,9 @@ impl Reproduce {
     fn grid(&self, preset: Preset, config: &Config) -> Result<Vec<Cell>, Failure> {
         let named = |asked: &[String], own: Vec<String>| if asked.is_empty() { own } else { asked.to_vec() };
         let datasets = named(&self.dataset, preset.datasets().iter().map(|set| (*set).to_owned()).collect());
+        for set in &datasets {
+            known(set).with_context(|| format!("--dataset {set}")).map_err(Failure::Request)?;
+        }
         let strategies = named(&self.strategies, preset.strategies());
         let seeds = seeds(&self.seeds, config).map_err(Failure::Request)?;
         preset.cells(config, &datasets, &strategies, &seeds).map_err(Failure::request)

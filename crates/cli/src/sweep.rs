@@ -214,7 +214,7 @@ fn text(view: &View<'_>) -> String {
 }
 
 /// So many runs, in words.
-fn runs(count: usize) -> String {
+pub(crate) fn runs(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }
 

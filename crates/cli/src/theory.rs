@@ -4,6 +4,7 @@ use crate::request::{Failure, Output, quoted};
 use anyhow::Context;
 use fedtvd_data::set::Places;
 use fedtvd_lab::theory::experiment::{Finding, Protocol, finding};
+use fedtvd_lab::theory::reduction::Reduction;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
 use fedtvd_run::setup::{Data, Setup};
@@ -140,9 +141,8 @@ bound needs. Means over seeds.
                 .filter(|row| row.alpha == alpha)
                 .map(|row| row.finding.reductions[place].count)
                 .sum();
-            let share = |value: fn(&fedtvd_lab::theory::experiment::Reduction) -> f64| {
-                mean(rows, alpha, |finding| value(&finding.reductions[place]))
-            };
+            let share =
+                |value: fn(&Reduction) -> f64| mean(rows, alpha, |finding| value(&finding.reductions[place]));
             let _ = writeln!(
                 text,
                 "| {alpha} | {of} | {times} | {:.0} % | {:.3} | {:.0} % | {:.3} |",

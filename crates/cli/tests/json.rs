@@ -39,6 +39,10 @@ fn the_page_of_fields_is_true() {
                 ["reproduce", "skew", "--dataset", "fmnist-mini", "--strategies", "fedavg", "--seeds", "1"];
             plain(&[call.as_slice(), &["--rounds", "1", "--out", &place("paper")]].concat())
         }),
+        (
+            "reproduce --dry-run",
+            plain(&["reproduce", "lambda", "--dataset", "fmnist-mini", "--seeds", "1", "--dry-run"]),
+        ),
     ];
     for (section, call) in calls {
         let call: Vec<&str> = call.iter().map(String::as_str).chain(["--json", "--quiet"]).collect();

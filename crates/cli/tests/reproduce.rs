@@ -45,6 +45,40 @@ fn what_cannot_be_run_says_so_and_names_what_was_looked_for() {
 }
 
 #[test]
+fn what_would_be_run_is_told_with_its_time_and_what_cannot_be_timed() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (out, data) = (folder.path().join("out").display().to_string(), folder.path().display().to_string());
+    let call = ["reproduce", "skew", "--dataset", "fmnist-mini,cifar100", "--seeds", "1", "--strategies"];
+    let call = [call.as_slice(), &["fedavg", "--out", &out, "--data", &data, "--dry-run"]].concat();
+    let answer = fedtvd(&call);
+    assert_eq!((answer.code, answer.err.as_str()), (0, ""));
+    assert!(answer.out.starts_with("8 runs, 0 of them done; 4 of the others take about "), "{}", answer.out);
+    assert!(answer.out.contains(" threads, 4 cannot be timed\n"), "{}", answer.out);
+    assert!(answer.out.contains("note: 4 cannot be run: cifar100 is not on this machine"), "{}", answer.out);
+    let answer = fedtvd(&[call.as_slice(), &["--json"]].concat());
+    let told: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
+    assert_eq!((&told["left"], &told["untimed"][0]["runs"]), (&8.into(), &4.into()), "{told}");
+    let timed = |cell: &&serde_json::Value| cell["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0);
+    let cells = told["cells"].as_array().expect("cells");
+    assert!(cells.iter().filter(timed).all(|cell| cell["dataset"] == "fmnist-mini"), "{told}");
+    assert_eq!((cells.len(), cells.iter().filter(timed).count()), (8, 4), "{told}");
+    assert!(!folder.path().join("out").exists(), "nothing is run");
+}
+
+#[test]
+fn a_data_set_that_nobody_knows_is_a_wrong_request() {
+    for experiment in ["skew", "theory"] {
+        let answer = fedtvd(&["reproduce", experiment, "--dataset", "fminst"]);
+        assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{}", answer.err);
+        assert!(
+            answer.err.contains("\"fminst\" is no data set and no path: there are fmnist-mini"),
+            "{}",
+            answer.err
+        );
+    }
+}
+
+#[test]
 fn the_papers_figures_can_be_drawn_from_the_embedded_data() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out");

@@ -71,7 +71,7 @@ pub fn curves(report: &Report) -> String {
 }
 
 /// A field, between quotation marks where it needs them.
-fn quoted(field: &str) -> String {
+pub(crate) fn quoted(field: &str) -> String {
     match field.contains([',', '"', '\n']) {
         true => format!("\"{}\"", field.replace('"', "\"\"")),
         false => field.to_owned(),

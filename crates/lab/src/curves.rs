@@ -1,44 +1,9 @@
 //! Curves over rounds, one per strategy: the mean over seeds with a band of one deviation.
 
 use crate::palette::dashes;
+use crate::series::Series;
 use crate::svg::{Frame, Medium, Unit, bounds, escaped, points};
 use std::fmt::Write as _;
-
-/// One curve with its band.
-#[derive(Clone, Debug)]
-pub struct Series {
-    /// The strategy's place, which decides its colour.
-    pub place: usize,
-    /// Its label.
-    pub label: String,
-    /// Mean over seeds of every round; a round in which none tells leaves a gap.
-    pub mean: Vec<Option<f64>>,
-    /// Deviation over seeds of every round.
-    pub deviation: Vec<Option<f64>>,
-}
-
-impl Series {
-    /// The curves of several seeds as one series.
-    pub fn over_seeds(place: usize, label: &str, curves: &[Vec<Option<f64>>]) -> Self {
-        let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
-        let values = |round: usize| -> Vec<f64> { curves.iter().filter_map(|curve| curve[round]).collect() };
-        let mean = |round| {
-            let values = values(round);
-            (!values.is_empty()).then(|| crate::statistics::mean(&values))
-        };
-        Self {
-            place,
-            label: label.to_owned(),
-            mean: (0..rounds).map(mean).collect(),
-            deviation: (0..rounds).map(|round| crate::statistics::deviation(&values(round))).collect(),
-        }
-    }
-
-    /// The band's edge above (1) or below (-1) the curve.
-    fn edge(&self, round: usize, sign: f64) -> Option<f64> {
-        Some(self.mean[round]? + sign * self.deviation[round]?)
-    }
-}
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
@@ -82,29 +47,34 @@ pub fn curves(title: &str, unit: Unit, series: &[Series], medium: Medium) -> Str
     text + &legend + "</svg>\n"
 }
 
-fn band(series: &Series, frame: &Frame, opacity: f64, medium: Medium) -> String {
-    let place = |sign: f64| {
-        move |round: usize| Some([frame.across(round as f64 + 1.0), frame.down(series.edge(round, sign)?)])
-    };
-    let upper = (0..series.mean.len()).filter_map(place(1.0));
-    let lower = (0..series.mean.len()).rev().filter_map(place(-1.0));
-    let points = points(upper.chain(lower));
-    if points.is_empty() {
-        return String::new();
-    }
-    let (own, colour) = (own(series, medium), medium.colour(series.place));
-    format!("<polygon{own} points=\"{points}\" fill=\"{colour}\" fill-opacity=\"{opacity:.3}\"/>\n")
+/// Stretches of rounds that follow each other, of those that are told.
+fn stretches(rounds: usize, told: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
+    let rounds: Vec<usize> = (0..rounds).filter(|round| told(*round)).collect();
+    rounds.chunk_by(|round, next| round + 1 == *next).map(<[usize]>::to_vec).collect()
 }
 
+fn band(series: &Series, frame: &Frame, opacity: f64, medium: Medium) -> String {
+    let place = |sign: f64| {
+        move |round: &usize| Some([frame.across(*round as f64 + 1.0), frame.down(series.edge(*round, sign)?)])
+    };
+    let polygon = |rounds: Vec<usize>| {
+        let (upper, lower) =
+            (rounds.iter().filter_map(place(1.0)), rounds.iter().rev().filter_map(place(-1.0)));
+        let (points, own, colour) =
+            (points(upper.chain(lower)), own(series, medium), medium.colour(series.place));
+        format!("<polygon{own} points=\"{points}\" fill=\"{colour}\" fill-opacity=\"{opacity:.3}\"/>\n")
+    };
+    let told = |round| series.edge(round, 1.0).is_some();
+    stretches(series.mean.len(), told).into_iter().map(polygon).collect()
+}
+
+/// A line per stretch of rounds; the first one holds the values for the page's script.
 fn line(series: &Series, frame: &Frame, unit: Unit, medium: Medium) -> String {
-    let place =
-        |(round, mean): (usize, &Option<f64>)| Some([frame.across(round as f64 + 1.0), frame.down((*mean)?)]);
-    let points = points(series.mean.iter().enumerate().filter_map(place));
     let dashes = match dashes(series.place) {
         "" => String::new(),
         dashes => format!(" stroke-dasharray=\"{dashes}\""),
     };
-    let values = match medium {
+    let mut values = match medium {
         Medium::File => String::new(),
         Medium::Page => format!(
             " data-v=\"{}\" data-d=\"{}\"",
@@ -112,13 +82,25 @@ fn line(series: &Series, frame: &Frame, unit: Unit, medium: Medium) -> String {
             numbers(&series.deviation, unit)
         ),
     };
-    format!(
-        "<polyline{}{values} points=\"{points}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-linejoin=\"round\"{dashes}>\
-         <title>{}</title></polyline>\n",
-        own(series, medium),
-        medium.colour(series.place),
-        escaped(&series.label)
-    )
+    let polyline = |rounds: Vec<usize>| {
+        let place =
+            |round: &usize| Some([frame.across(*round as f64 + 1.0), frame.down(series.mean[*round]?)]);
+        // A line from a lone round to itself is a dot.
+        let (again, cap) = match rounds.as_slice() {
+            [lone] => (Some(lone), " stroke-linecap=\"round\""),
+            _ => (None, ""),
+        };
+        let points = points(rounds.iter().chain(again).filter_map(place));
+        format!(
+            "<polyline{}{} points=\"{points}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\" stroke-linejoin=\"round\"{cap}{dashes}>\
+             <title>{}</title></polyline>\n",
+            own(series, medium),
+            std::mem::take(&mut values),
+            medium.colour(series.place),
+            escaped(&series.label)
+        )
+    };
+    stretches(series.mean.len(), |round| series.mean[round].is_some()).into_iter().map(polyline).collect()
 }
 
 /// How the page's script finds what belongs to a strategy.
@@ -184,9 +166,26 @@ mod tests {
     }
 
     #[test]
-    fn a_series_is_the_mean_and_deviation_of_its_seeds() {
-        let series = Series::over_seeds(0, "a", &[vec![Some(1.0), None], vec![Some(3.0), None]]);
-        assert_eq!((series.mean, series.deviation), (vec![Some(2.0), None], vec![Some(2f64.sqrt()), None]));
+    fn nothing_is_drawn_where_rounds_tell_nothing() {
+        let told = [Some(0.2), Some(0.4), None, Some(0.6), None, None, Some(0.8), Some(1.0)].to_vec();
+        let other = told.iter().map(|value: &Option<f64>| value.map(|value| 0.9 * value)).collect();
+        let series = [Series::over_seeds(0, "a", &[told, other])];
+        let text = curves("drift", Unit::Plain, &series, Medium::Page);
+        let rounds = |element: &str| -> Vec<Vec<u32>> {
+            let drawn = text
+                .split(element)
+                .skip(1)
+                .filter_map(|rest| rest.split("points=\"").nth(1)?.split('"').next());
+            let round = |pair: &str| {
+                let x: f64 = pair.split(',').next().unwrap().parse().unwrap();
+                (1.0 + 7.0 * (x - 58.0) / (746.0 - 58.0)).round() as u32
+            };
+            drawn.map(|points| points.split(' ').map(round).collect()).collect()
+        };
+        assert_eq!(rounds("<polyline"), [vec![1, 2], vec![4, 4], vec![7, 8]], "{text}");
+        assert_eq!(rounds("<polygon"), [vec![1, 2, 2, 1], vec![4, 4], vec![7, 8, 8, 7]], "{text}");
+        assert_eq!(text.matches("stroke-linecap").count(), 1, "a lone round is a dot");
+        assert_eq!(text.matches("data-v=").count(), 1, "the page reads a series once");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use crate::bubbles::Bubbles;
 use crate::classes::Classes;
-use crate::curves::{Series, curves};
+use crate::curves::curves;
 use crate::record::Record;
+use crate::series::Series;
 use crate::setting::Setting;
 use crate::slug::slug;
 use crate::svg::{Medium, Unit};

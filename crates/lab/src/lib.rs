@@ -1,7 +1,9 @@
 //! From runs to findings: comparisons over seeds, their statistics, tables, figures and pages.
 
+mod aligned;
 pub mod bootstrap;
 pub mod bubbles;
+mod caveats;
 pub mod chart;
 pub mod classes;
 pub mod collection;
@@ -29,6 +31,7 @@ pub mod record;
 pub mod repeat;
 pub mod report;
 pub mod reproduction;
+pub mod series;
 pub mod setting;
 pub mod shard;
 pub mod slug;

@@ -1,41 +1,20 @@
 //! A report in Markdown, which is also what the terminal shows of it.
 
+use crate::aligned::aligned;
 use crate::report::{Part, Report};
 use crate::table::{Rank, Table, accuracies};
 use std::fmt::Write as _;
 
-/// A table whose columns are aligned also as plain text; the first column is words, the others are numbers.
-fn aligned(heads: &[String], lines: &[Vec<String>]) -> String {
-    let wide = |column: usize| {
-        let cells = lines.iter().map(|line| line[column].chars().count());
-        cells.chain([heads[column].chars().count(), 3]).max().unwrap_or(3)
-    };
-    let widths: Vec<usize> = (0..heads.len()).map(wide).collect();
-    let print = |line: &[String]| {
-        let cells = line.iter().zip(&widths).enumerate().map(|(place, (cell, &wide))| match place {
-            0 => format!("{cell:wide$}"),
-            _ => format!("{cell:>wide$}"),
-        });
-        format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-    };
-    let rule = widths.iter().enumerate().map(|(place, wide)| match place {
-        0 => "-".repeat(*wide),
-        _ => "-".repeat(wide - 1) + ":",
-    });
-    let rule = format!("| {} |\n", rule.collect::<Vec<_>>().join(" | "));
-    print(heads) + &rule + &lines.iter().map(|line| print(line)).collect::<String>()
-}
-
 /// A setting's table; the best accuracy is bold.
 pub fn table(table: &Table) -> String {
     let heads: Vec<String> = std::iter::once("strategy".to_owned())
-        .chain(table.columns.iter().map(|column| column.head.clone()))
+        .chain(table.columns.iter().map(|column| escaped(&column.head)))
         .collect();
     let line = |(place, label): (usize, &String)| -> Vec<String> {
         let cells = table.columns.iter().map(|column| &column.cells[place]);
         std::iter::once(escaped(label)).chain(cells.map(|cell| marked(&cell.text, cell.rank))).collect()
     };
-    aligned(&heads, &table.labels.iter().enumerate().map(line).collect::<Vec<_>>())
+    aligned(1, &heads, &table.labels.iter().enumerate().map(line).collect::<Vec<_>>())
 }
 
 fn marked(text: &str, rank: Option<Rank>) -> String {
@@ -45,15 +24,20 @@ fn marked(text: &str, rank: Option<Rank>) -> String {
     }
 }
 
-/// A label as a table's cell may hold it.
-fn escaped(label: &str) -> String {
-    label.replace('|', "\\|")
+/// Words that stand for themselves, in a line or in a table's cell.
+pub(crate) fn escaped(words: &str) -> String {
+    let letter = |letter: char| match letter {
+        '|' | '*' | '<' | '`' | '\\' => format!("\\{letter}"),
+        '\n' | '\r' => " ".to_owned(),
+        _ => letter.to_string(),
+    };
+    words.chars().map(letter).collect()
 }
 
 /// Strategies against settings.
 pub fn overview(report: &Report) -> String {
     let heads: Vec<String> = std::iter::once("strategy".to_owned())
-        .chain(report.parts.iter().map(|part| part.setting.title.clone()))
+        .chain(report.parts.iter().map(|part| escaped(&part.setting.title)))
         .collect();
     let cells: Vec<Vec<(String, Option<Rank>)>> =
         report.parts.iter().map(|part| column(part, &report.labels)).collect();
@@ -61,7 +45,7 @@ pub fn overview(report: &Report) -> String {
         let own = cells.iter().map(|column| marked(&column[place].0, column[place].1));
         std::iter::once(escaped(label)).chain(own).collect()
     };
-    aligned(&heads, &report.labels.iter().enumerate().map(line).collect::<Vec<_>>())
+    aligned(1, &heads, &report.labels.iter().enumerate().map(line).collect::<Vec<_>>())
 }
 
 /// One setting as a column of the overview.
@@ -91,13 +75,13 @@ pub fn terminal(report: &Report) -> String {
 
 /// The whole report.
 pub fn page(report: &Report) -> String {
-    let mut text = format!("# {}\n\n{}\n\n", report.name, report.verdict);
+    let mut text = format!("# {}\n\n{}\n\n", escaped(&report.name), report.verdict);
     if report.parts.len() > 1 {
         let _ = writeln!(text, "{}", overview(report));
     }
     for part in &report.parts {
         if report.parts.len() > 1 {
-            let _ = writeln!(text, "## {}\n\n{}\n", part.setting.title, part.verdict);
+            let _ = writeln!(text, "## {}\n\n{}\n", escaped(&part.setting.title), part.verdict);
         }
         let _ = writeln!(text, "{}\n\n{}", part.heading.replace('\n', "\n\n"), table(&part.table));
         part.setting.notes.iter().for_each(|note| text += &format!("{note}\n\n"));
@@ -115,19 +99,20 @@ pub fn page(report: &Report) -> String {
     for column in report.parts.iter().flat_map(|part| &part.table.columns) {
         if !told.contains(&column.head.as_str()) {
             told.push(&column.head);
-            let _ = writeln!(text, "- {}: {}", column.head, column.about);
+            let _ = writeln!(text, "- {}: {}", escaped(&column.head), column.about);
         }
     }
     let _ = writeln!(text, "\n{}", report.method);
     report.notes.iter().for_each(|note| text += &format!("\n{note}\n"));
     if let Some(timing) = &report.timing {
         let heads = timing.heads().map(str::to_owned);
-        let lines: Vec<Vec<String>> = timing.lines.iter().map(|line| line.cells().to_vec()).collect();
+        let lines: Vec<Vec<String>> =
+            timing.lines.iter().map(|line| line.cells().map(|cell| escaped(&cell)).to_vec()).collect();
         let _ = writeln!(
             text,
             "\n## Timing\n\nMeans over seeds. {}\n\n{}",
             timing.machines(),
-            aligned(&heads, &lines)
+            aligned(2, &heads, &lines)
         );
     }
     let _ = write!(text, "\nfedtvd {}\n", report.versions.join(", "));

@@ -1,12 +1,14 @@
 //! A report as one self-contained HTML page: it opens from disk, prints, and loads nothing from elsewhere.
 
 use crate::figures::Figure;
+use crate::latex;
 use crate::palette::{DARK, LIGHT, dashes};
 use crate::report::{Part, Report, toml};
 use crate::svg::escaped;
-use crate::table::{Cell, Rank, Table};
-use crate::{latex, markdown};
 use std::fmt::Write as _;
+use table::{copy, overview, table, times};
+
+mod table;
 
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
@@ -79,49 +81,6 @@ fn section(place: usize, part: &Part, several: bool, labels: &[String]) -> Strin
     text
 }
 
-fn table(table: &Table, labels: &[String]) -> String {
-    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>");
-    text += &head("strategy", "the label, in the order of the registry", true);
-    for column in &table.columns {
-        text += &head(&column.head, &column.about, false);
-    }
-    text += "</tr></thead>\n<tbody>\n";
-    for (row, label) in table.labels.iter().enumerate() {
-        let place = labels.iter().position(|own| own == label).unwrap_or(row);
-        let _ =
-            write!(text, "<tr><th scope=\"row\" data-v=\"{row}\">{}{}</th>", swatch(place), escaped(label));
-        for column in &table.columns {
-            text += &cell(&column.cells[row]);
-        }
-        text += "</tr>\n";
-    }
-    text += "</tbody></table></div>\n<details class=\"about\"><summary>What the columns mean</summary>\n<dl>";
-    for column in &table.columns {
-        let _ = write!(text, "<dt>{}</dt><dd>{}</dd>", escaped(&column.head), escaped(&column.about));
-    }
-    text + "</dl></details>\n"
-}
-
-fn head(name: &str, about: &str, first: bool) -> String {
-    let sorted = if first { " aria-sort=\"ascending\"" } else { "" };
-    let (name, about) = (escaped(name), escaped(about));
-    format!("<th scope=\"col\"{sorted}><button type=\"button\" title=\"{about}\">{name}</button></th>")
-}
-
-fn cell(cell: &Cell) -> String {
-    let value = match cell.value {
-        Some(value) if value.is_finite() => format!(" data-v=\"{value}\""),
-        Some(_) => " data-v=\"1e300\"".to_owned(),
-        None => String::new(),
-    };
-    let text = escaped(&cell.text);
-    match cell.rank {
-        Some(Rank::Best) => format!("<td{value}><b>{text}</b></td>"),
-        Some(Rank::Second) => format!("<td{value}><u>{text}</u></td>"),
-        None => format!("<td{value}>{text}</td>"),
-    }
-}
-
 /// A short piece of a strategy's curve.
 fn swatch(place: usize) -> String {
     let dashes = match dashes(place) {
@@ -132,36 +91,6 @@ fn swatch(place: usize) -> String {
         "<svg class=\"swatch\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><line x1=\"1\" x2=\"23\" y1=\"4\" y2=\"4\" \
          stroke=\"var(--s{})\" stroke-width=\"3\"{dashes}/></svg>",
         place % LIGHT.len()
-    )
-}
-
-fn overview(report: &Report) -> String {
-    let columns: Vec<_> = report.parts.iter().map(|part| markdown::column(part, &report.labels)).collect();
-    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable overview\">\n<thead><tr>");
-    text += &head("strategy", "the label, in the order of the registry", true);
-    for part in &report.parts {
-        text += &head(&part.setting.title, &part.heading, false);
-    }
-    text += "</tr></thead>\n<tbody>\n";
-    for (place, label) in report.labels.iter().enumerate() {
-        let _ =
-            write!(text, "<tr><th scope=\"row\" data-v=\"{place}\">{}{}</th>", swatch(place), escaped(label));
-        for (part, column) in report.parts.iter().zip(&columns) {
-            let value = part.rows.iter().find(|row| row.line.strategy == *label).map(|row| row.line.mean);
-            let (words, rank) = column[place].clone();
-            text += &cell(&Cell { text: words, value, rank });
-        }
-        text += "</tr>\n";
-    }
-    text += "</tbody></table></div>\n<p class=\"small\">Accuracy in %, mean ± deviation; best in bold, second underlined.</p>\n";
-    text + &copy(&latex::table(report))
-}
-
-fn copy(latex: &str) -> String {
-    format!(
-        "<div class=\"copy\"><button type=\"button\" class=\"plain\">Copy as LaTeX</button>\
-         <span role=\"status\"></span><textarea hidden readonly aria-label=\"the table in LaTeX\">{}</textarea></div>\n",
-        escaped(latex)
     )
 }
 
@@ -215,27 +144,8 @@ fn footer(report: &Report) -> String {
         let _ = writeln!(text, "<p class=\"note\">{}</p>", escaped(note));
     }
     if let Some(timing) = &report.timing {
-        text += "<h2>Timing</h2>\n<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>";
-        for (place, name) in ["strategy", "setting", "seconds", "images/s", "peak MB"].into_iter().enumerate()
-        {
-            text += &head(name, "mean over seeds", place == 0);
-        }
-        text += "</tr></thead>\n<tbody>\n";
-        for (row, line) in timing.lines.iter().enumerate() {
-            let [strategy, setting, numbers @ ..] = line.cells();
-            let _ = write!(
-                text,
-                "<tr><th scope=\"row\" data-v=\"{row}\">{}</th><td>{}</td>",
-                escaped(&strategy),
-                escaped(&setting)
-            );
-            for number in numbers {
-                text += &cell(&Cell { value: number.parse().ok(), text: number, rank: None });
-            }
-            text += "</tr>\n";
-        }
-        let _ =
-            write!(text, "</tbody></table></div>\n<p class=\"small\">{}</p>\n", escaped(&timing.machines()));
+        text += "<h2>Timing</h2>\n";
+        text += &times(timing);
     }
     let _ = write!(
         text,

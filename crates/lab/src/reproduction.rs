@@ -1,6 +1,9 @@
 //! Our figures beside the paper's: one row per setting and strategy, also where nothing was run.
 
+use crate::aligned::aligned;
+use crate::csv::quoted;
 use crate::grid::Cell;
+use crate::markdown::escaped;
 use crate::preset::{Preset, reported};
 use crate::statistics::{deviation, mean};
 use crate::sweep::Standing;
@@ -110,25 +113,12 @@ pub fn markdown(rows: &[Row]) -> String {
         let ours = if row.mean.is_some() { spread(row.mean, row.std) } else { "not run".to_owned() };
         let difference = row.difference.map_or("—".to_owned(), |difference| format!("{difference:+.2}"));
         let paper = spread(row.paper_mean, row.paper_std);
-        let seeds = row.seeds.to_string();
-        [row.dataset.clone(), row.setting.clone(), row.strategy.clone(), ours, seeds, paper, difference]
+        let words = [&row.dataset, &row.setting, &row.strategy].map(|word| escaped(word));
+        [words.to_vec(), vec![ours, row.seeds.to_string(), paper, difference]].concat()
     };
-    let head =
+    let heads =
         ["data", "setting", "strategy", "ours (%)", "seeds", "paper (%)", "difference"].map(str::to_owned);
-    let body: Vec<[String; 7]> = rows.iter().map(cells).collect();
-    let wide =
-        |column: usize| body.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: [usize; 7] = std::array::from_fn(wide);
-    let line = |row: &[String; 7]| {
-        let words = row.iter().zip(widths).map(|(word, width)| {
-            let gap = " ".repeat(width - word.chars().count());
-            format!(" {word}{gap} |")
-        });
-        format!("|{}\n", words.collect::<String>())
-    };
-    let rule = widths.map(|width| "-".repeat(width));
-    let mut text = line(&head) + &line(&rule);
-    body.iter().for_each(|row| text += &line(row));
+    let mut text = aligned(3, &heads, &rows.iter().map(cells).collect::<Vec<_>>());
     let mut reasons: Vec<(&str, usize)> = Vec::new();
     for why in rows.iter().filter_map(|row| row.missing.as_deref()) {
         match reasons.iter_mut().find(|(one, _)| *one == why) {
@@ -148,14 +138,11 @@ pub fn csv(rows: &[Row]) -> String {
     let mut text = "dataset,setting,strategy,mean,std,seeds,paper_mean,paper_std,difference\n".to_owned();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
     for row in rows {
-        let Row { dataset, setting, strategy, seeds, .. } = row;
+        let [dataset, setting, strategy] =
+            [&row.dataset, &row.setting, &row.strategy].map(|word| quoted(word));
         let figures = [row.paper_mean, row.paper_std, row.difference].map(number).join(",");
         let own = [row.mean, row.std].map(number).join(",");
-        let _ = writeln!(
-            text,
-            "{dataset},\"{}\",{strategy},{own},{seeds},{figures}",
-            setting.replace('"', "\"\"")
-        );
+        let _ = writeln!(text, "{dataset},{setting},{strategy},{own},{},{figures}", row.seeds);
     }
     text
 }
@@ -224,5 +211,13 @@ mod tests {
             "{}",
             csv(&rows)
         );
+    }
+    #[test]
+    fn a_path_with_any_letters_stays_in_its_column() {
+        let mut rows = table(true);
+        rows.truncate(1);
+        rows[0].dataset = "a|b, c.csv".to_owned();
+        assert!(markdown(&rows).contains("\n| a\\|b, c.csv | split.alpha = 0.1 "), "{}", markdown(&rows));
+        assert!(csv(&rows).contains("\n\"a|b, c.csv\",split.alpha = 0.1,fedavg,83.0000,"), "{}", csv(&rows));
     }
 }

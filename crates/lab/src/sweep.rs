@@ -141,3 +141,44 @@ impl Sweep<'_> {
 
 /// Data sets by what was asked for.
 type Shelf = Mutex<BTreeMap<String, Data>>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::cells;
+    use fedtvd_run::axes::axes;
+    use fedtvd_run::config::Config;
+
+    #[test]
+    fn a_run_stands_as_its_directory_says() {
+        let text = "rounds = 3\nsplit.clients = 20\nlocal.epochs = 1\nmodel.name = \"logistic\"\n[sweep]\nseed = [1]\n";
+        let grid = cells(&Config::parse(text).unwrap(), &axes(text).unwrap()).unwrap();
+        let cells: Vec<&Cell> = grid.iter().collect();
+        let folder = tempfile::tempdir().unwrap();
+        let directory = folder.path().join(&grid[0].folder);
+        let (places, stop) = (Places::new(None), AtomicBool::new(false));
+        let sweep = Sweep { out: folder.path(), places: &places, workers: 1, stop: &stop };
+        assert!(matches!(Standing::found(&directory), Standing::Stopped(0)), "nothing is there yet");
+        let stop_after_two = |_, event: Event<'_>| {
+            stop.store(matches!(event, Event::Round(line) if line.round == 2), Ordering::Relaxed);
+        };
+        sweep.run(&cells, &stop_after_two);
+        assert!(
+            matches!(Standing::found(&directory), Standing::Stopped(2)),
+            "{:?}",
+            Standing::found(&directory)
+        );
+        stop.store(true, Ordering::Relaxed);
+        let standings = sweep.run(&cells, &|_, _| {});
+        assert!(matches!(standings[..], [Standing::Stopped(2)]), "a stop forgets no rounds: {standings:?}");
+        stop.store(false, Ordering::Relaxed);
+        sweep.run(&cells, &|_, _| {});
+        let Standing::Done(summary) = Standing::found(&directory) else { panic!("it is done") };
+        assert_eq!((summary.rounds, summary.seed), (3, 1));
+        std::fs::write(directory.join("manifest.json"), "{").unwrap();
+        assert!(
+            matches!(Standing::found(&directory), Standing::Stopped(0)),
+            "what cannot be read has not begun"
+        );
+    }
+}

@@ -406,3 +406,22 @@ fn captions_tell_the_target_as_people_write_it_and_the_deviation_that_was_asked_
     let heading = &natural.parts[0].heading;
     assert!(heading.contains(" 57 % of the clients per round"), "{heading}");
 }
+
+#[test]
+fn no_name_breaks_the_lines_and_tables_of_markdown() {
+    let path = "data.set=\"a|b\"";
+    let mut records = grid();
+    records.extend(["fedavg", "fedtvd"].map(|name| run(name, 1, &[0.2, 0.4], &[path])));
+    let request = Request { question: question(), ..Request::default() };
+    let mut report = Report::new(Collection::of(records, Vec::new(), 0), &request);
+    report.name = "mine | *new*\n# yours".to_owned();
+    let page = fedtvd_lab::markdown::page(&report);
+    assert!(page.starts_with("# mine \\| \\*new\\* # yours\n\n"), "{page}");
+    assert!(page.contains("\n## data.set = a\\|b"), "{page}");
+    let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+    let tables = page.split("\n\n").filter(|block| block.starts_with('|'));
+    for table in tables {
+        let counts: Vec<usize> = table.lines().filter(|line| line.starts_with('|')).map(bars).collect();
+        assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}\n{table}");
+    }
+}

@@ -104,6 +104,14 @@ pub enum LoadError {
     },
 }
 
+/// Fails where a set is neither a name of the catalogue nor a path to something; nothing is read.
+pub fn known(set: &str) -> Result<(), LoadError> {
+    match named(set).is_some() || Path::new(set).exists() {
+        true => Ok(()),
+        false => Err(LoadError::Unknown { set: set.to_owned() }),
+    }
+}
+
 impl DataOptions {
     /// Reads the data.
     pub fn load(&self, places: &Places) -> Result<Loaded, LoadError> {

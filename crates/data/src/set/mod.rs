@@ -17,7 +17,7 @@ mod verify;
 
 pub use catalogue::{ALL, Archive, Entry, Part, named};
 pub use fetch::{FetchError, Progress, fetch};
-pub use load::{DataOptions, LoadError, Loaded};
+pub use load::{DataOptions, LoadError, Loaded, known};
 pub use npy::{About, Site};
 pub use places::{Missing, Places};
 pub use verify::{Check, Verdict, verify};

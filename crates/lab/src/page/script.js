@@ -101,7 +101,7 @@ function follow(svg, legend) {
     return svg.appendChild(element);
   };
   const cursor = draw("line", { y1: top, y2: bottom, stroke: "currentColor", "stroke-opacity": 0.5, class: "off" });
-  const lines = all("polyline", svg).map((line) => ({
+  const lines = all("polyline[data-v]", svg).map((line) => ({
     own: line.dataset.s,
     values: numbers(line.dataset.v),
     spread: numbers(line.dataset.d),

@@ -3,6 +3,7 @@
 use super::descent::Objective;
 use super::dissent::Dissent;
 use super::logistic::Problem;
+use super::reduction::Reduction;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::notation::{self, NotationError};
 use fedtvd_core::profile::Profile;
@@ -56,23 +57,6 @@ impl Gap {
     pub fn constant(&self) -> f64 {
         self.whole / (1.0 / f64::from(self.round) + self.delta)
     }
-}
-
-/// How often and by how much FedTVD's weights reduce δ².
-#[derive(Clone, Debug, Serialize)]
-pub struct Reduction {
-    /// All clients, or random cohorts.
-    pub of: &'static str,
-    /// How many comparisons.
-    pub count: usize,
-    /// Share of them in which it is no more than with 1/K, as the paper has it.
-    pub below_even: f64,
-    /// Mean of its ratio to that.
-    pub ratio_even: f64,
-    /// Share of them in which it is no more than with FedAvg's own weights.
-    pub below_size: f64,
-    /// Mean of its ratio to that.
-    pub ratio_size: f64,
 }
 
 /// What one split tells.
@@ -139,25 +123,11 @@ pub fn finding(setup: &Setup, protocol: &Protocol, seed: u64) -> Result<Finding,
             }
         }
     }
-    let mut reductions = vec![reduction("all clients", &whole)];
+    let mut reductions = vec![Reduction::of("all clients", &whole)];
     if !parts.is_empty() {
-        reductions.push(reduction("cohorts", &parts));
+        reductions.push(Reduction::of("cohorts", &parts));
     }
     Ok(Finding { gaps, bias, reductions })
-}
-
-fn reduction(of: &'static str, dissents: &[Dissent]) -> Reduction {
-    let count = dissents.len();
-    let mean =
-        |value: &dyn Fn(&Dissent) -> f64| dissents.iter().map(value).sum::<f64>() / count.max(1) as f64;
-    Reduction {
-        of,
-        count,
-        below_even: mean(&|d| f64::from(u8::from(d.weighted <= d.even))),
-        ratio_even: mean(&|d| d.weighted / d.even),
-        below_size: mean(&|d| f64::from(u8::from(d.weighted <= d.size))),
-        ratio_size: mean(&|d| d.weighted / d.size),
-    }
 }
 
 /// Weights of some clients by a strategy's name.

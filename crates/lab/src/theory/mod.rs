@@ -4,3 +4,4 @@ pub mod descent;
 pub mod dissent;
 pub mod experiment;
 pub mod logistic;
+pub mod reduction;
