@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 pub fn table(report: &Report) -> String {
     let mut text = String::from(
         "setting,strategy,seeds,mean,std,difference,low,high,bootstrap_low,bootstrap_high,p,p_holm,wins,pairs,\
-         rounds_to_target,wobble,effective_clients,client_deviation,worst_decile,bytes_up,bytes_down\n",
+         rounds_to_target,wobble,effective_clients,client_mean,client_deviation,worst_decile,bytes_up,bytes_down\n",
     );
     for part in &report.parts {
         for row in &part.rows {
@@ -32,6 +32,7 @@ pub fn table(report: &Report) -> String {
                 count(line.rounds_to_target),
                 number(line.wobble),
                 line.effective_clients.to_string(),
+                number(row.client_mean),
                 number(row.client_deviation),
                 number(row.worst_decile),
                 row.bytes_up.to_string(),

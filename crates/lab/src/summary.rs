@@ -58,7 +58,9 @@ pub struct Row {
     /// The same from two shared seeds on: what decides whether a difference counts as told.
     #[serde(skip)]
     pub chance: Option<f64>,
-    /// Deviation of the accuracy over clients, each on its own label distribution.
+    /// Mean accuracy over clients, each on its own label distribution.
+    pub client_mean: Option<f64>,
+    /// Its deviation over clients.
     pub client_deviation: Option<f64>,
     /// Mean accuracy of the worst tenth of the clients.
     pub worst_decile: Option<f64>,
@@ -174,6 +176,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         bootstrap_high: drawn.map(|[_, high]| high),
         p_holm: None,
         chance: differences.as_deref().filter(|pairs| pairs.len() > 1).map(paired),
+        client_mean: fair(|spread| spread.mean),
         client_deviation: fair(|spread| spread.deviation),
         worst_decile: fair(|spread| spread.worst_decile),
         bytes_up: bytes(|record| record.bytes_up),

@@ -103,11 +103,12 @@ impl Table {
             column("counted", "effective number of clients per round, 1 / Σ s²", &|row| {
                 Some((format!("{:.1}", row.line.effective_clients), row.line.effective_clients))
             }),
-            column(
-                "spread",
-                "deviation of accuracy over clients, each on its own labels, in points",
-                &|row| row.client_deviation.map(|spread| (points(spread), spread)),
-            ),
+            column("own", "mean accuracy over clients, each on its own label distribution, in %", &|row| {
+                row.client_mean.map(|own| (points(own), own))
+            }),
+            column("spread", "deviation of this accuracy over clients, in points", &|row| {
+                row.client_deviation.map(|spread| (points(spread), spread))
+            }),
             column("worst tenth", "mean accuracy of the worst tenth of the clients, in %", &|row| {
                 row.worst_decile.map(|worst| (points(worst), worst))
             }),

@@ -270,6 +270,19 @@ fn what_cannot_be_drawn_is_named_with_the_reason() {
 }
 
 #[test]
+fn accuracy_over_clients_on_their_own_labels_stands_in_the_table_with_its_spread_and_its_worst_tenth() {
+    let report = report(vec![run("fedavg", 1, &[0.5, 0.7], &["evaluation.details=true"])]);
+    let row = &report.parts[0].rows[0];
+    assert_eq!((row.client_mean, row.client_deviation, row.worst_decile), (Some(0.6), Some(0.1), Some(0.2)));
+    let files = report.files();
+    let text = &files.iter().find(|(name, _)| name == "report.md").unwrap().1;
+    let heads: Vec<&str> =
+        text.lines().find(|line| line.starts_with("| strategy")).unwrap().split('|').collect();
+    let place = |head: &str| heads.iter().position(|cell| cell.trim() == head);
+    assert_eq!(place("own").map(|place| place + 1), place("spread"), "{heads:?}");
+}
+
+#[test]
 fn unfinished_runs_are_named_and_left_out() {
     let left = Unfinished { strategy: "fedtvd".to_owned(), seed: 3, done: 12, rounds: 50 };
     let collection = Collection::of(vec![run("fedavg", 1, &[0.5], &[])], vec![left], 0);
