@@ -1,6 +1,6 @@
 //! `fedtvd evaluate MODEL`: what a trained model is worth.
 
-use crate::request::{Configured, Failure, Output};
+use crate::request::{Configured, Failure, Output, quoted};
 use anyhow::Context;
 use clap::Args;
 use fedtvd_core::layout::Layout;
@@ -51,7 +51,7 @@ impl Evaluate {
         let model =
             if self.model.is_dir() { self.model.join("model.safetensors") } else { self.model.clone() };
         if !model.exists() && self.model.join("manifest.json").exists() {
-            let run = self.model.display();
+            let run = quoted(&self.model.display().to_string());
             return Err(Failure::Request(anyhow::anyhow!(
                 "{run} has no model yet: the run is not done; go on with: fedtvd resume {run}"
             )));

@@ -1,6 +1,6 @@
 //! `fedtvd run [CONFIG]`: one experiment into a run directory.
 
-use crate::request::{Configured, Failure, Output, Resources, unused};
+use crate::request::{Configured, Failure, Output, Resources, quoted, unused};
 use crate::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
@@ -70,7 +70,7 @@ pub(crate) fn failure(error: RunError) -> Failure {
 
 /// Runs to the end and answers with the summary; Ctrl-C saves and stops.
 pub(crate) fn go(runner: Runner, watch: &Watch, output: Output) -> Result<(), Failure> {
-    let directory = runner.directory().path().display().to_string();
+    let directory = quoted(&runner.directory().path().display().to_string());
     let stop = stop_flag()?;
     let mut viewer = watch.start(&runner, output);
     let mut done = runner.rounds_done();
@@ -109,7 +109,7 @@ pub(crate) fn finished(summary: &Summary) -> String {
         summary.images_per_second,
         summary.directory,
         summary.model,
-        summary.model,
+        quoted(&summary.model),
     )
 }
 
