@@ -75,8 +75,26 @@ start_client() {
     clients[$1]=$!
 }
 
+# receipts_of LOG: the rounds for which a client was told that its update is safe.
+receipts_of() {
+    sed -n 's/^round \([0-9]*\): update is on the server.s disk$/\1/p' "$1"
+}
+
+# killed PROCESS: ends it. One that ended by itself before is a failure.
+killed() {
+    local status=0
+    kill -9 "$1" 2>/dev/null || true
+    wait "$1" 2>/dev/null || status=$?
+    if [ "$status" -ne 137 ] && [ ! -e "$directory/summary.json" ]; then
+        echo "a process ended by itself with status $status:" >&2
+        tail -qn 2 "$directory"*.log >&2
+        failures=$((failures + 1))
+    fi
+}
+
 failures=0
-# receipts DIR: those that are not among their round's answers.
+# receipts DIR: how many there are, and how many were lost: not among their round's answers, or given a second time, for
+# a server that has an update does not ask for it again.
 receipts() {
     local lost=0 total=0 number round
     for number in 0 1 2 3 4 5 6 7 8 9; do
@@ -84,7 +102,8 @@ receipts() {
             total=$((total + 1))
             grep -A2 "\"$number\": {" "$(printf '%s/federation/round-%06d/closed.json' "$1" $((round - 1)))" |
                 grep -q '"update"' || lost=$((lost + 1))
-        done < <(sed -n 's/^round \([0-9]*\): update is on the server.s disk$/\1/p' "$1.${names[$number]}.log")
+        done < <(receipts_of "$1.${names[$number]}.log")
+        lost=$((lost + $(receipts_of "$1.${names[$number]}.log" | sort | uniq -d | wc -l)))
     done
     echo "$total $lost"
 }
@@ -112,18 +131,21 @@ run_one() {
             [ ! -e "$directory/summary.json" ] || break
             # Half of the kills meet the server; it is the one that has more to lose.
             if [ $((RANDOM % 2)) -eq 0 ] && [ "$of_server" -lt "$kills" ]; then
-                kill -9 "$server" 2>/dev/null && of_server=$((of_server + 1)) && since=$((since + 1))
-                wait "$server" 2>/dev/null || true
+                killed "$server" && of_server=$((of_server + 1)) && since=$((since + 1))
                 [ -e "$directory/summary.json" ] || start_server "$strategy" "$directory"
             elif [ "$of_clients" -lt "$kills" ]; then
                 victim=$((RANDOM % 10))
-                kill -9 "${clients[$victim]}" 2>/dev/null && of_clients=$((of_clients + 1)) && since=$((since + 1))
-                wait "${clients[$victim]}" 2>/dev/null || true
+                killed "${clients[$victim]}" && of_clients=$((of_clients + 1)) && since=$((since + 1))
                 start_client "$victim" "$directory"
             fi
         done
         # Clients that were told so have left; one that was just killed never will be.
-        wait "$server" 2>/dev/null || true
+        local status=0
+        wait "$server" 2>/dev/null || status=$?
+        if [ "$status" -ne 0 ] && [ "$status" -ne 137 ]; then
+            echo "the server ended with status $status" >&2
+            failures=$((failures + 1))
+        fi
         for victim in 0 1 2 3 4 5 6 7 8 9; do
             kill -9 "${clients[$victim]}" 2>/dev/null || true
             wait "${clients[$victim]}" 2>/dev/null || true

@@ -21,7 +21,7 @@ pub(crate) struct Join {
     /// Folder with ca.pem, cert.pem and key.pem, as fedtvd certs issue makes it
     #[arg(long, value_name = "DIR")]
     identity: Option<PathBuf>,
-    /// Folder for what must be remembered between rounds; .fedtvd beside the data unless given
+    /// Folder for what must be remembered between rounds; .fedtvd in the data's folder, or beside its file, unless given
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// CSV: the column that holds the label
@@ -104,7 +104,7 @@ fn text(progress: &Progress) -> String {
         Progress::Training(round) => format!("round {round}: training"),
         Progress::Sent(round) => format!("round {round}: update is on the server's disk"),
         Progress::Refused(error) => format!("refused: {error}"),
-        Progress::Waiting(why) => format!("no connection, trying again: {why}"),
+        Progress::Waiting(why) => format!("trying again: {why}"),
     }
 }
 

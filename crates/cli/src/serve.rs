@@ -1,6 +1,6 @@
 //! `fedtvd serve [CONFIG]`: the server of a federation, and questions to a running one.
 
-use crate::request::{Configured, Failure, Output, quoted, tell, workers};
+use crate::request::{Configured, Failure, Output, tell, workers};
 use crate::run::{failure as run_failure, finished};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
@@ -146,8 +146,7 @@ impl Serve {
         match runner.run(&AtomicBool::new(false), &mut |line| self.show(line)).map_err(run_failure)? {
             End::Done(summary) => Ok(summary),
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(
-                "stopped after round {rounds}; every update that was acknowledged is kept. Go on with: fedtvd serve --out {} and the same --listen, --certs and --deadline",
-                quoted(&self.out.display().to_string())
+                "stopped after round {rounds}; every update that was acknowledged is kept. The same command goes on with it"
             ))),
         }
     }

@@ -114,12 +114,14 @@ fn ten_processes_over_tls_come_to_the_bytes_of_a_simulation() {
         let status = serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err));
         same_fields("serve --status", &shown("serve --status"), &status);
         let server_at = format!("@{federated}/federation/address");
+        let state = place("state");
         let clients: Vec<Process> = names
             .iter()
             .map(|name| {
                 let (data, identity) =
                     (place(&format!("sites/{name}")), place(&format!("certs/clients/{name}")));
-                Process::start(&["join", &server_at, &data, "--identity", &identity])
+                // Several sites may keep what they remember in one folder.
+                Process::start(&["join", &server_at, &data, "--identity", &identity, "--state", &state])
             })
             .collect();
         clients.into_iter().for_each(Process::succeeds);

@@ -8,6 +8,7 @@ use fedtvd_core::samples::Samples;
 use fedtvd_run::digest::sha256;
 use fedtvd_run::files::FileError;
 use prost::bytes::Bytes;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
@@ -38,7 +39,7 @@ pub enum Progress {
     Sent(u32),
     /// The server did not take its work.
     Refused(LinkError),
-    /// There is no connection; it tries again.
+    /// It could not go on; it tries again.
     Waiting(String),
 }
 
@@ -67,6 +68,9 @@ const FINAL: [&str; 7] = [
     "not-client",
 ];
 
+/// The refusal of an answer to a question that is no longer asked: the next one may be another.
+const ASKED_ANEW: &str = "profile-statistic";
+
 /// Refusals after which the server asks for the same again.
 const REPEATED: [&str; 4] = ["too-long", "too-short", "bad-hash", "bad-counts"];
 
@@ -77,13 +81,16 @@ impl JoinError {
             Self::Link(LinkError::Refused { code, passing, .. }) => {
                 *passing
                     || !(FINAL.contains(&code.as_str())
-                        || code.starts_with("profile-")
+                        || code.starts_with("profile-") && code != ASKED_ANEW
                         || code == "roster-closed")
             }
             Self::Link(LinkError::Lost(_) | LinkError::Tls { code: "tls-failed", .. }) => true,
+            // Somebody makes room.
+            Self::File(error) | Self::Site(SiteError::File(error)) => {
+                matches!(error.error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+            }
             Self::Link(LinkError::Tls { .. } | LinkError::Address(_) | LinkError::Elsewhere(_))
-            | Self::Site(_)
-            | Self::File(_) => false,
+            | Self::Site(_) => false,
         }
     }
 }

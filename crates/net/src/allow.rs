@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 use thiserror::Error;
+use time::OffsetDateTime;
 
 /// One certificate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +30,14 @@ pub struct Listed {
     /// Whether it may no longer take part.
     #[serde(default)]
     pub revoked: bool,
+}
+
+impl Listed {
+    /// Whether it may take part: neither revoked nor, to the day, expired.
+    pub fn valid(&self) -> bool {
+        // Dates in this form are in the order of their letters.
+        !self.revoked && self.expires >= OffsetDateTime::now_utc().date().to_string()
+    }
 }
 
 /// All of them.
@@ -65,7 +74,7 @@ impl AllowList {
         for (place, entry) in list.clients.iter().enumerate() {
             let same = |other: &&Listed| {
                 other.fingerprint == entry.fingerprint
-                    || !entry.revoked && !other.revoked && (other.id == entry.id || other.name == entry.name)
+                    || entry.valid() && other.valid() && (other.id == entry.id || other.name == entry.name)
             };
             if let Some(other) = list.clients[..place].iter().find(same) {
                 return Err(wrong(format!(
@@ -91,7 +100,7 @@ impl AllowList {
 
     /// The valid entry of this name.
     pub fn named(&self, name: &str) -> Option<&Listed> {
-        self.clients.iter().find(|entry| entry.name == name && !entry.revoked)
+        self.clients.iter().find(|entry| entry.name == name && entry.valid())
     }
 
     /// The number of a client of this name, even if its certificate was revoked: a run may have begun with it.
@@ -102,7 +111,7 @@ impl AllowList {
 
     /// Numbers of clients that may take part.
     pub fn valid(&self) -> BTreeSet<ClientId> {
-        self.clients.iter().filter(|entry| !entry.revoked).map(|entry| entry.id).collect()
+        self.clients.iter().filter(|entry| entry.valid()).map(|entry| entry.id).collect()
     }
 }
 
@@ -132,6 +141,12 @@ impl Watched {
         if known.0 != now {
             known.0 = now;
             match AllowList::read(&self.path) {
+                // Somebody is writing it, or wrote nothing: revoked clients stay listed.
+                Ok(list) if list.clients.is_empty() && !known.1.clients.is_empty() => {
+                    let (path, why) =
+                        (self.path.display().to_string(), "it names nobody any more".to_owned());
+                    trouble = Some(AllowError::Text { path, why });
+                }
                 Ok(list) => known.1 = Arc::new(list),
                 Err(error) => trouble = Some(error),
             }
@@ -160,7 +175,7 @@ mod tests {
             id,
             fingerprint,
             max_size: 10,
-            expires: "2030-01-01".into(),
+            expires: "9999-01-01".into(),
             revoked: false,
         }
     }
@@ -179,6 +194,19 @@ mod tests {
         let (current, trouble) = watched.current();
         assert!(current.find("b-1").unwrap().revoked && trouble.is_some());
         assert!(watched.current().1.is_none());
+        // An editor that truncates before it writes.
+        std::fs::write(&path, "").unwrap();
+        let (current, trouble) = watched.current();
+        assert!(current.find("a-0").is_some() && trouble.is_some());
+    }
+
+    #[test]
+    fn who_is_expired_is_waited_for_no_more_and_may_have_a_new_certificate() {
+        let mut list = AllowList { clients: vec![entry("a", 0), entry("b", 1)] };
+        list.clients[1].expires = "2020-02-29".into();
+        assert_eq!((list.valid(), list.named("b")), ([0].into(), None));
+        list.clients[1].expires = OffsetDateTime::now_utc().date().to_string();
+        assert_eq!(list.valid(), [0, 1].into());
     }
 
     #[test]

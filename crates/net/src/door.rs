@@ -13,6 +13,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::AbortHandle;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 use tokio_stream::wrappers::ReceiverStream;
@@ -20,6 +21,8 @@ use tonic::transport::server::Connected;
 
 /// Most connections at a time; more wait in the system's queue.
 const CONNECTIONS: usize = 8192;
+/// Files that the server itself needs open, for updates, checkpoints and logs; connections leave it so many.
+const OWN_FILES: u64 = 256;
 /// Most connections of one certificate at a time.
 const CONNECTIONS_EACH: usize = 128;
 /// Most handshakes at a time.
@@ -36,6 +39,22 @@ pub struct Guest {
     pub certificate: Option<Arc<str>>,
     /// Whether it said on this connection what data it has: another process may have other data.
     pub surveyed: Arc<AtomicBool>,
+    /// The job or model that is on its way out.
+    answering: Arc<Mutex<Option<AbortHandle>>>,
+}
+
+impl Guest {
+    fn new(peer: String, certificate: Option<Arc<str>>) -> Self {
+        Self { peer, certificate, surveyed: Arc::default(), answering: Arc::default() }
+    }
+
+    /// Notes what is on its way out; a new question on the same connection ends the answer to the last.
+    pub(crate) fn answering(&self, answer: AbortHandle) {
+        let mut answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(last) = answering.replace(answer) {
+            last.abort();
+        }
+    }
 }
 
 /// A connection that came through the door.
@@ -94,7 +113,7 @@ pub fn incoming(
 ) -> ReceiverStream<io::Result<Visit>> {
     let (sender, receiver) = mpsc::channel(HANDSHAKES);
     tokio::spawn(async move {
-        let connections = Arc::new(Semaphore::new(CONNECTIONS));
+        let connections = Arc::new(Semaphore::new(places()));
         let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
         let acceptor = config.map(TlsAcceptor::from);
         let stays = Stays::default();
@@ -109,7 +128,7 @@ pub fn incoming(
                 Ok(accepted) => accepted,
                 Err(error) => {
                     // Out of file descriptors, or a guest that left at once: others are still welcome.
-                    log(&Event::Note { note: format!("a connection could not be taken: {error}") });
+                    log(&Event::Full { why: error.to_string() });
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
                 }
@@ -122,7 +141,7 @@ pub fn incoming(
                 let peer = peer.to_string();
                 let visit = match acceptor {
                     None => {
-                        let guest = Guest { peer, certificate: None, surveyed: Arc::default() };
+                        let guest = Guest::new(peer, None);
                         Some(Visit { guest, line: Line::Plain(stream), _place: place, _stay: None })
                     }
                     Some(acceptor) => greet(&acceptor, stream, peer, (place, turn), &stays, &log).await,
@@ -134,6 +153,25 @@ pub fn incoming(
         }
     });
     ReceiverStream::new(receiver)
+}
+
+/// How many connections there may be, with as many open files as the system allows.
+#[cfg(unix)]
+fn places() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it may not be raised, it stays as it is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(files.saturating_sub(OWN_FILES).max(files / 2))
+        .unwrap_or(CONNECTIONS)
+        .clamp(1, CONNECTIONS)
+}
+
+/// How many connections there may be.
+#[cfg(not(unix))]
+fn places() -> usize {
+    CONNECTIONS
 }
 
 async fn greet(
@@ -169,7 +207,7 @@ async fn greet(
                 turned_away(peer, "tls-too-many", why);
                 return None;
             }
-            let guest = Guest { peer, certificate, surveyed: Arc::default() };
+            let guest = Guest::new(peer, certificate);
             Some(Visit { guest, line: Line::Tls(Box::new(stream)), _place: place, _stay: stay.flatten() })
         }
     }

@@ -39,18 +39,21 @@ pub enum Interrupted {
 }
 
 impl Hall {
-    /// Waits until all of the roster are enrolled that have a valid certificate, or so many clients where there is none.
+    /// Waits until all of the roster are enrolled that have a valid certificate, or so many clients where there is none;
+    /// later rounds of a roster wait for nobody who is new, only for somebody who may come at all.
     pub fn gather(&self, least: usize) -> Result<(Vec<Profile>, Reference), Interrupted> {
         let everybody = |inner: &Inner, count: usize| match &self.terms.roster {
+            Some(_) if inner.door.round > 0 => inner.anybody(),
             Some(roster) => count > 0 && inner.absent(Some(roster)).is_empty(),
-            None => count >= least,
+            None => count >= least && inner.anybody(),
         };
         let mut inner = self.wait(|inner| match &inner.histograms {
             None => true,
             Some(known) => everybody(inner, known.len()),
         })?;
         if let Some(known) = inner.histograms.take() {
-            inner.door.reference = Reference::aggregated(known.values().map(Vec::as_slice))?;
+            let known = known.iter().filter(|(client, _)| inner.may_come(**client));
+            inner.door.reference = Reference::aggregated(known.map(|(_, counts)| counts.as_slice()))?;
             inner.present.clear();
             self.call();
         }
@@ -66,8 +69,14 @@ impl Hall {
                 return Ok(inner);
             }
             let (round, clients) = (inner.door.round + 1, inner.absent(self.terms.roster.as_ref()));
+            let there = inner.histograms.as_ref().map_or(inner.door.roster.len(), BTreeMap::len);
             drop(inner);
-            (self.log)(&Event::Waiting { round, clients });
+            (self.log)(&if clients.is_empty() {
+                let note = format!("round {round}: waiting for more clients; {there} said what they have");
+                Event::Note { note }
+            } else {
+                Event::Waiting { round, clients }
+            });
         }
     }
 

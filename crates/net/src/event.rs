@@ -77,6 +77,11 @@ pub enum Event {
         /// Why.
         why: String,
     },
+    /// A connection could not be taken: the system has no more files, or a guest left at once.
+    Full {
+        /// What the system says.
+        why: String,
+    },
     /// A round has been waiting for a while.
     Waiting {
         /// Which, counted from 1.
@@ -123,6 +128,7 @@ impl fmt::Display for Event {
             Self::Failed { client, round, why } => {
                 write!(f, "round {round}: client {client} has no update: {why}")
             }
+            Self::Full { why } => write!(f, "a connection could not be taken: {why}"),
             Self::Waiting { round, clients } => write!(f, "round {round}: waiting for clients {clients:?}"),
             Self::Closed { round, accepted, late } if late.is_empty() => {
                 write!(f, "round {round}: closed with {accepted} updates")

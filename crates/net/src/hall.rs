@@ -94,12 +94,15 @@ impl Hall {
     /// Says which clients have a valid certificate: rounds do not wait for others.
     pub(crate) fn allow(&self, valid: BTreeSet<ClientId>) {
         let before = self.inner().valid.replace(valid.clone());
-        let out: Vec<ClientId> =
-            before.iter().flatten().filter(|client| !valid.contains(client)).copied().collect();
-        if !out.is_empty() {
-            let note =
-                format!("clients {out:?} have no valid certificate any more; rounds do not wait for them");
-            (self.log)(&Event::Note { note });
+        if let Some(before) = &before {
+            let tell = |clients: Vec<&ClientId>, what: &str| {
+                if !clients.is_empty() {
+                    (self.log)(&Event::Note { note: format!("clients {clients:?} {what}") });
+                }
+            };
+            let out = before.difference(&valid).collect();
+            tell(out, "have no valid certificate any more; rounds do not wait for them");
+            tell(valid.difference(before).collect(), "have a valid certificate now");
         }
         if before.as_ref() != Some(&valid) {
             self.ring();

@@ -9,8 +9,8 @@ use crate::service::{Answered, Desk, Replies};
 use crate::wire::{self, PART, work};
 use fedtvd_core::job::Job;
 use prost::bytes::Bytes;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
@@ -23,7 +23,7 @@ impl Desk {
     pub(crate) async fn pull(self: Arc<Self>, request: Request<wire::Ask>) -> Answered<Replies<wire::Work>> {
         let mut calls = self.hall.calls();
         let limit = tokio::time::Instant::now() + POLL;
-        let (client, todo) = loop {
+        let todo = loop {
             calls.mark_unchanged();
             // Again each time: who was revoked while it waited gets nothing more.
             let (member, refuse) = self.member(&request)?;
@@ -31,10 +31,10 @@ impl Desk {
             greeted.map_err(|refusal| refuse.because(&refusal))?;
             match self.todo(&member, surveyed(&request)) {
                 Todo::Wait => {}
-                todo => break (member.id, todo),
+                todo => break todo,
             }
             if tokio::time::timeout_at(limit, calls.changed()).await.is_err() {
-                break (member.id, Todo::Wait);
+                break Todo::Wait;
             }
         };
         let (sender, receiver) = mpsc::channel(2);
@@ -43,11 +43,9 @@ impl Desk {
             // A client that left takes nothing more.
             let _ = desk.hand_over(todo, &sender).await;
         });
-        let mut all = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = all.insert(client, answering.abort_handle()) {
-            last.abort();
+        if let Some(guest) = request.extensions().get::<Guest>() {
+            guest.answering(answering.abort_handle());
         }
-        drop(all);
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
@@ -96,12 +94,15 @@ impl Desk {
                 [model, Bytes::new()],
             ),
             Todo::Train(job, shared) => {
-                // One at a time: a job is as large as its model while it is encoded.
-                let Ok(_turn) = self.encoders.acquire().await else { return Ok(()) };
+                // One at a time: a job is as large as its model while it is encoded. Nobody can break that off.
+                let Ok(turn) = Arc::clone(&self.encoders).acquire_owned().await else { return Ok(()) };
                 let round = job.offer.round;
-                let Ok(head) = tokio::task::spawn_blocking(move || job_bytes::head(&job)).await else {
-                    return Ok(());
-                };
+                let encoding = tokio::task::spawn_blocking(move || {
+                    let head = job_bytes::head(&job);
+                    drop(turn);
+                    head
+                });
+                let Ok(head) = encoding.await else { return Ok(()) };
                 let bytes = (head.len() + shared.len()) as u64;
                 if let Phase::Training(open) = &mut self.hall.inner().phase {
                     open.bytes_down += bytes;

@@ -168,7 +168,10 @@ impl Ledger {
     pub fn commit(&self, round: u32, client: ClientId, hash: &str) -> Result<(), FileError> {
         let place = self.place(round, client, hash);
         fs::rename(self.beside(round, client), &place).map_err(doing("writing", &place))?;
-        sync(&self.round(round))
+        sync(&self.round(round)).inspect_err(|_| {
+            // Not acknowledged, so it must not be found later beside other bytes that are.
+            let _ = fs::remove_file(&place);
+        })
     }
 
     /// The accepted updates of a round, after a restart: those whose bytes have the hash of their name. What a crash
@@ -184,7 +187,16 @@ impl Ledger {
             let (found, bytes) = hash_of(&path).map_err(doing("reading", &path))?;
             match place {
                 Some((client, hash)) if hash == found => {
-                    answers.insert(client, Answer::Update { hash: found, bytes });
+                    if let Some(Answer::Update { hash: other, .. }) =
+                        answers.insert(client, Answer::Update { hash: found, bytes })
+                    {
+                        // Which of them was acknowledged nobody knows; the same job gives the same bytes again.
+                        answers.remove(&client);
+                        for path in [self.place(round, client, &other), path] {
+                            fs::remove_file(&path).map_err(doing("removing", &path))?;
+                        }
+                        notes.push(format!("client {client} has two updates; it is asked again"));
+                    }
                 }
                 _ => {
                     fs::remove_file(&path).map_err(doing("removing", &path))?;
@@ -287,6 +299,17 @@ mod tests {
         assert_eq!(answers, BTreeMap::from([(7, Answer::Update { hash, bytes: 5 })]));
         assert_eq!(notes.len(), 1);
         assert!(!ledger.beside(3, 8).exists());
+    }
+
+    #[test]
+    fn of_two_updates_of_one_client_neither_counts() {
+        let (_folder, ledger) = opened();
+        let [one, other] = [&b"one"[..], b"other"].map(|bytes| keep(&ledger, 7, bytes));
+        let eight = keep(&ledger, 8, b"eight");
+        let (answers, notes) = ledger.recover(3).unwrap();
+        assert_eq!(answers, BTreeMap::from([(8, Answer::Update { hash: eight, bytes: 5 })]));
+        assert_eq!(notes, ["client 7 has two updates; it is asked again"]);
+        assert!(!ledger.place(3, 7, &one).exists() && !ledger.place(3, 7, &other).exists());
     }
 
     #[test]

@@ -51,11 +51,23 @@ impl Inner {
         roster.into_iter().flatten().filter(owed).copied().collect()
     }
 
-    /// Whether the open round waits for nobody any more.
+    /// Whether any enrolled client can still answer, or, where none is enrolled, any at all.
+    pub(crate) fn anybody(&self) -> bool {
+        let roster = &self.door.roster;
+        match &self.valid {
+            Some(valid) if roster.is_empty() => !valid.is_empty(),
+            _ => roster.is_empty() || roster.iter().any(|profile| self.may_come(profile.client)),
+        }
+    }
+
+    /// Whether the open round waits for nobody any more. Where nobody at all may come, all certificates are gone, it
+    /// waits for the operator: rounds of nobody would pass in moments.
     pub(crate) fn complete(&self) -> bool {
         match &self.phase {
             Phase::Training(open) => {
-                open.expired || !open.missing().into_iter().any(|client| self.may_come(client))
+                let missing = open.missing();
+                let over = !missing.iter().any(|client| self.may_come(*client));
+                open.expired || over && (missing.is_empty() || self.anybody())
             }
             _ => true,
         }

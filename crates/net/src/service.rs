@@ -9,16 +9,13 @@ use crate::lanes::Lanes;
 use crate::receive::STILL;
 use crate::refusal::{Refusal, plain};
 use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, path};
-use fedtvd_core::profile::ClientId;
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::sync::Semaphore;
-use tokio::task::AbortHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::server::Grpc;
@@ -38,9 +35,7 @@ pub(crate) struct Desk {
     /// Places for uploads that are read.
     pub(crate) lanes: Lanes,
     /// The place for a job that is encoded.
-    pub(crate) encoders: Semaphore,
-    /// Jobs and models on their way out, one per client: a new question ends the answer to the last.
-    pub(crate) answering: Mutex<BTreeMap<ClientId, AbortHandle>>,
+    pub(crate) encoders: Arc<Semaphore>,
 }
 
 /// The service as the transport calls it.
@@ -50,8 +45,8 @@ pub(crate) struct Service(Arc<Desk>);
 impl Service {
     /// A service that reads so many uploads at a time; the others wait with nothing sent.
     pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
-        let (lanes, encoders) = (Lanes::new(uploads), Semaphore::new(1));
-        Self(Arc::new(Desk { hall, identity, lanes, encoders, answering: Mutex::default() }))
+        let (lanes, encoders) = (Lanes::new(uploads), Arc::new(Semaphore::new(1)));
+        Self(Arc::new(Desk { hall, identity, lanes, encoders }))
     }
 }
 

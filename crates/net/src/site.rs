@@ -111,7 +111,7 @@ impl Site {
         }
         let cpu = Cpu::new(&network, Arc::clone(&samples))?;
         let holdout = samples.test_rows();
-        let folder = folder.join(&welcome.run);
+        let folder = folder.join(&welcome.run).join(welcome.client.to_string());
         Ok(Self { client: welcome.client, cpu, layout, rows, holdout, counts, folder })
     }
 

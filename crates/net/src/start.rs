@@ -193,7 +193,7 @@ pub fn prepare(
     let params = Params::initial(Arc::clone(&layout), experiment.seed);
     let mut state = State::new(&experiment.run, params, reference);
     let (restored, checkpoints) = restore(&directory, &layout, &log)?;
-    let known = restored.is_some() || ledger.opening(0)?.is_some();
+    let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
     if let Some(saved) = restored {
         state = saved;
     }

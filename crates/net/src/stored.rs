@@ -1,6 +1,7 @@
 //! The updates of a round as the server reads them: from the ledger's files, block by block.
 
 use crate::ledger::{Answer, Ledger};
+use crate::refusal::plain;
 use fedtvd_core::bytes::BytesError;
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::layout::Layout;
@@ -116,5 +117,5 @@ impl Updates for Stored {
 
 /// What an update that does not read is to its client.
 pub(crate) fn unreadable(error: &BytesError) -> ClientFailure {
-    ClientFailure::Unreadable(error.to_string())
+    ClientFailure::Unreadable(plain(&error.to_string()))
 }

@@ -6,12 +6,14 @@ use fedtvd_core::statistic::{Ask, Reference};
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::agent;
+use fedtvd_net::certs::Wish;
 use fedtvd_net::event::{Event, Log};
 use fedtvd_net::link::{LinkError, Security, Task};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{Options, Ready, Work, farewell, prepare};
 use fedtvd_net::status::ask;
 use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::line::Line;
 use fedtvd_run::runner::Runner;
 use fedtvd_run::simulation::Means;
 use std::net::TcpListener;
@@ -394,6 +396,7 @@ async fn a_run_that_is_done_still_tells_a_client_that_was_away() {
         std::thread::spawn(move || farewell(&hall, &out, &summary, Duration::from_secs(3600)).unwrap())
     };
     for client in [0, 1] {
+        assert!(!telling.is_finished(), "client {client} does not know yet");
         let address = server.address().to_string();
         let mut late = Puppet::dial(&address, &stage.security(client), client).await.unwrap();
         let run = late.welcome.run.clone();
@@ -405,18 +408,54 @@ async fn a_run_that_is_done_still_tells_a_client_that_was_away() {
     tokio::task::block_in_place(|| telling.join().unwrap());
 }
 
+fn noted(stage: &Stage, start: &str) {
+    stage.until(|event| match event {
+        Event::Note { note } if note.starts_with(start) => Some(()),
+        _ => None,
+    });
+}
+
+fn wish(client: u32) -> Wish {
+    Wish { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 }
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_round_does_not_wait_for_a_client_that_was_revoked_before_it_came() {
+async fn no_round_waits_for_a_client_that_was_revoked_before_it_came_nor_when_it_has_a_new_certificate() {
     let stage = Stage::new(2);
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
     let mut zero = running.puppet(&stage, 0).await;
     zero.enrol().await.unwrap();
     stage.certs.revoke("client-1").unwrap();
-    answer(&mut zero).await;
+    let job = zero.job().await;
+    stage.certs.issue(&wish(1)).unwrap();
+    noted(&stage, "clients [1] have a valid certificate now");
+    let bytes = zero.one_hot(&job).to_bytes();
+    zero.send(0, bytes).await.unwrap();
     answer(&mut zero).await;
     drop(zero);
     tokio::task::block_in_place(|| running.finish());
     let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
     assert_eq!(lines.iter().map(|line| line.roster).collect::<Vec<_>>(), [Some(1), Some(1)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn where_all_certificates_are_gone_rounds_wait_for_new_ones_rather_than_pass_without_anybody() {
+    let stage = Stage::new(1);
+    let options = Options { roster: Some([0].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let mut zero = running.puppet(&stage, 0).await;
+    zero.job().await;
+    stage.certs.revoke("client-0").unwrap();
+    noted(&stage, "clients [0] have no valid certificate any more");
+    stage.certs.issue(&wish(0)).unwrap();
+    noted(&stage, "clients [0] have a valid certificate now");
+    let mut zero = running.puppet(&stage, 0).await;
+    answer(&mut zero).await;
+    answer(&mut zero).await;
+    drop(zero);
+    tokio::task::block_in_place(|| running.finish());
+    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
+    let counted = |line: &Line| line.clients.iter().filter(|client| client.failure.is_none()).count();
+    assert_eq!(lines.iter().map(counted).collect::<Vec<_>>(), [1, 1]);
 }
