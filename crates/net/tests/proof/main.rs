@@ -3,6 +3,7 @@
 
 mod bad_updates;
 mod identity;
+mod leaving;
 mod one_hot;
 mod puppet;
 mod roster;

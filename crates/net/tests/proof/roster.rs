@@ -6,23 +6,21 @@ use fedtvd_core::statistic::{Ask, Reference};
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::agent;
-use fedtvd_net::certs::Wish;
 use fedtvd_net::event::{Event, Log};
 use fedtvd_net::link::{LinkError, Security, Task};
 use fedtvd_net::server::{Keys, Server};
-use fedtvd_net::start::{Options, Ready, Work, farewell, prepare};
+use fedtvd_net::start::{Options, prepare};
 use fedtvd_net::status::ask;
 use fedtvd_run::directory::RunDirectory;
-use fedtvd_run::line::Line;
 use fedtvd_run::runner::Runner;
 use fedtvd_run::simulation::Means;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-const SETTINGS: [&str; 3] = ["model.name=logistic", "cohort.fraction=1", "rounds=2"];
+pub(crate) const SETTINGS: [&str; 3] = ["model.name=logistic", "cohort.fraction=1", "rounds=2"];
 
-async fn answer(puppet: &mut Puppet) {
+pub(crate) async fn answer(puppet: &mut Puppet) {
     let job = puppet.job().await;
     let bytes = puppet.one_hot(&job).to_bytes();
     puppet.send(job.offer.round, bytes).await.unwrap();
@@ -287,25 +285,6 @@ async fn a_site_with_classes_of_other_names_says_so_and_leaves() {
     running.stop();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn a_round_does_not_wait_for_a_client_whose_certificate_was_revoked() {
-    let stage = Stage::new(2);
-    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
-    let running = stage.serve("run", &config(&SETTINGS), options);
-    let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
-    zero.enrol().await.unwrap();
-    one.enrol().await.unwrap();
-    answer(&mut zero).await;
-    drop(one);
-    stage.certs.revoke("client-1").unwrap();
-    answer(&mut zero).await;
-    drop(zero);
-    tokio::task::block_in_place(|| running.finish());
-    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
-    assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0].clients[1].failure.as_deref(), Some("no answer"));
-}
-
 #[test]
 fn a_run_goes_on_with_the_roster_that_it_began_with_and_nobody_is_no_roster() {
     let stage = Stage::new(2);
@@ -373,89 +352,4 @@ async fn after_a_restart_the_last_two_checkpoints_are_kept_as_before() {
         .collect();
     kept.sort();
     assert_eq!(kept, ["round-000002", "round-000003"]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_done_still_tells_a_client_that_was_away() {
-    let stage = Stage::new(2);
-    let settings = ["model.name=logistic", "cohort.fraction=1", "cohort.quorum=1", "rounds=1"];
-    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
-    let running = stage.serve("run", &config(&settings), options.clone());
-    let mut one = running.puppet(&stage, 1).await;
-    one.enrol().await.unwrap();
-    let mut zero = running.puppet(&stage, 0).await;
-    answer(&mut zero).await;
-    answer(&mut one).await;
-    drop((zero, one));
-    tokio::task::block_in_place(|| running.finish());
-    let Ready { hall, work } = stage.prepare("run", &config(&settings), options);
-    let Work::Farewell(summary) = work else { panic!("there is nothing left to do") };
-    let server = stage.listen(&hall);
-    let telling = {
-        let (hall, out) = (Arc::clone(&hall), stage.path("run"));
-        std::thread::spawn(move || farewell(&hall, &out, &summary, Duration::from_secs(3600)).unwrap())
-    };
-    for client in [0, 1] {
-        assert!(!telling.is_finished(), "client {client} does not know yet");
-        let address = server.address().to_string();
-        let mut late = Puppet::dial(&address, &stage.security(client), client).await.unwrap();
-        let run = late.welcome.run.clone();
-        while !matches!(late.link.pull(&run).await.unwrap(), Task::Finished(_)) {
-            late.enrol().await.unwrap();
-        }
-    }
-    // Both know, so nobody waits for the rest of the hour.
-    tokio::task::block_in_place(|| telling.join().unwrap());
-}
-
-fn noted(stage: &Stage, start: &str) {
-    stage.until(|event| match event {
-        Event::Note { note } if note.starts_with(start) => Some(()),
-        _ => None,
-    });
-}
-
-fn wish(client: u32) -> Wish {
-    Wish { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn no_round_waits_for_a_client_that_was_revoked_before_it_came_nor_when_it_has_a_new_certificate() {
-    let stage = Stage::new(2);
-    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
-    let running = stage.serve("run", &config(&SETTINGS), options);
-    let mut zero = running.puppet(&stage, 0).await;
-    zero.enrol().await.unwrap();
-    stage.certs.revoke("client-1").unwrap();
-    let job = zero.job().await;
-    stage.certs.issue(&wish(1)).unwrap();
-    noted(&stage, "clients [1] have a valid certificate now");
-    let bytes = zero.one_hot(&job).to_bytes();
-    zero.send(0, bytes).await.unwrap();
-    answer(&mut zero).await;
-    drop(zero);
-    tokio::task::block_in_place(|| running.finish());
-    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
-    assert_eq!(lines.iter().map(|line| line.roster).collect::<Vec<_>>(), [Some(1), Some(1)]);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn where_all_certificates_are_gone_rounds_wait_for_new_ones_rather_than_pass_without_anybody() {
-    let stage = Stage::new(1);
-    let options = Options { roster: Some([0].into()), workers: 1, ..Options::default() };
-    let running = stage.serve("run", &config(&SETTINGS), options);
-    let mut zero = running.puppet(&stage, 0).await;
-    zero.job().await;
-    stage.certs.revoke("client-0").unwrap();
-    noted(&stage, "clients [0] have no valid certificate any more");
-    stage.certs.issue(&wish(0)).unwrap();
-    noted(&stage, "clients [0] have a valid certificate now");
-    let mut zero = running.puppet(&stage, 0).await;
-    answer(&mut zero).await;
-    answer(&mut zero).await;
-    drop(zero);
-    tokio::task::block_in_place(|| running.finish());
-    let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
-    let counted = |line: &Line| line.clients.iter().filter(|client| client.failure.is_none()).count();
-    assert_eq!(lines.iter().map(counted).collect::<Vec<_>>(), [1, 1]);
 }
