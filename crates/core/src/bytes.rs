@@ -34,10 +34,26 @@ struct JobHeader {
 }
 
 impl Job {
-    /// The job's bytes.
+    /// The job's bytes: its head, and then numbers that are the same for all jobs of an offer.
     pub fn to_bytes(&self) -> Vec<u8> {
+        self.parcel().seal("job", &self.header())
+    }
+
+    /// How the job's bytes begin, up to the numbers.
+    pub fn head(&self) -> Vec<u8> {
+        self.parcel().seal_head("job", &self.header())
+    }
+
+    fn parcel(&self) -> Parcel<'_> {
+        let mut parcel = Parcel::default();
+        parcel.put("model", &self.offer.params.values);
+        parcel.put_memory("carried", &self.offer.carried);
+        parcel
+    }
+
+    fn header(&self) -> JobHeader {
         let offer = &self.offer;
-        let header = JobHeader {
+        JobHeader {
             client: self.client,
             key: self.key,
             accepted: self.accepted,
@@ -45,11 +61,7 @@ impl Job {
             strategy: offer.strategy.clone(),
             local: offer.local,
             reference: offer.reference.clone(),
-        };
-        let mut parcel = Parcel::default();
-        parcel.put("model", &offer.params.values);
-        parcel.put_memory("carried", &offer.carried);
-        parcel.seal("job", &header)
+        }
     }
 
     /// A job for a model of this layout.

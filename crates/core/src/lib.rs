@@ -14,6 +14,7 @@ pub mod failure;
 pub mod hardened;
 pub mod job;
 pub mod layout;
+mod lent;
 pub mod local;
 pub mod memory;
 pub mod model_file;

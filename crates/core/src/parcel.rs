@@ -1,5 +1,6 @@
 //! Named vectors and a JSON header in one safetensors file.
 
+use crate::lent::Lent;
 use crate::memory::{Array, Memory};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView, serialize};
 use serde::de::DeserializeOwned;
@@ -73,30 +74,18 @@ const ENTRY: &str = "fedtvd";
 /// Vectors on their way into or out of bytes.
 #[derive(Default)]
 pub(crate) struct Parcel<'a> {
-    sealing: Vec<(String, Vec<u8>, Dtype, usize)>,
+    sealing: Vec<(String, Lent<'a>)>,
     opened: BTreeMap<String, TensorView<'a>>,
 }
 
 impl<'a> Parcel<'a> {
-    pub(crate) fn put(&mut self, name: &str, values: &[f32]) {
-        self.sealing.push((name.to_owned(), le_bytes(values, |x| x.to_le_bytes()), Dtype::F32, values.len()));
+    pub(crate) fn put(&mut self, name: &str, values: &'a [f32]) {
+        self.sealing.push((name.to_owned(), Lent::f32(values)));
     }
 
-    pub(crate) fn put_memory(&mut self, prefix: &str, memory: &Memory) {
-        for (name, array) in memory.arrays() {
-            let name = format!("{prefix}/{name}");
-            match array {
-                Array::F32(values) => self.put(&name, values),
-                Array::F64(values) => {
-                    let bytes = le_bytes(values, |x| x.to_le_bytes());
-                    self.sealing.push((name, bytes, Dtype::F64, values.len()));
-                }
-                Array::U64(values) => {
-                    let bytes = le_bytes(values, |x| x.to_le_bytes());
-                    self.sealing.push((name, bytes, Dtype::U64, values.len()));
-                }
-            }
-        }
+    pub(crate) fn put_memory(&mut self, prefix: &str, memory: &'a Memory) {
+        let arrays = memory.arrays();
+        self.sealing.extend(arrays.map(|(name, array)| (format!("{prefix}/{name}"), Lent::array(array))));
     }
 
     /// The bytes of everything put in, under a header.
@@ -104,12 +93,17 @@ impl<'a> Parcel<'a> {
         let envelope = Envelope { kind: kind.to_owned(), version: VERSION, header };
         let text =
             serde_json::to_string(&envelope).expect("headers are plain structs of numbers and strings");
-        let views = self.sealing.iter().map(|(name, bytes, dtype, len)| {
-            let view = TensorView::new(*dtype, vec![*len], bytes).expect("the length is that of the values");
-            (name.as_str(), view)
-        });
         let metadata = [(ENTRY.to_owned(), text)].into_iter().collect();
-        serialize(views, Some(metadata)).expect("a header of this size fits")
+        serialize(self.sealing, Some(metadata)).expect("a header of this size fits")
+    }
+
+    /// How the same bytes begin, up to the first number; no number is looked at.
+    pub(crate) fn seal_head<H: Serialize>(mut self, kind: &str, header: &H) -> Vec<u8> {
+        self.sealing = self.sealing.into_iter().map(|(name, numbers)| (name, numbers.told())).collect();
+        let mut head = self.seal(kind, header);
+        // Room was made for the numbers.
+        head.shrink_to_fit();
+        head
     }
 
     /// Opens bytes of a given kind.
@@ -175,10 +169,6 @@ pub(crate) fn header<H: DeserializeOwned>(
         }
     }
     Ok(envelope.header)
-}
-
-fn le_bytes<T: Copy, const N: usize>(values: &[T], bytes: impl Fn(T) -> [u8; N]) -> Vec<u8> {
-    values.iter().flat_map(|&value| bytes(value)).collect()
 }
 
 fn array(view: &TensorView<'_>) -> Array {

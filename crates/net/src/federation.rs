@@ -3,9 +3,9 @@
 use crate::drive::Interrupted;
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::job_bytes;
 use crate::ledger::{Answer, Closing, LedgerError, Opening};
 use crate::stored::Stored;
+use fedtvd_core::job::Job;
 use fedtvd_core::layout::Layout;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::round::{close, plan};
@@ -69,7 +69,8 @@ impl Federation {
         let jobs = plan(&self.run, &self.state);
         let kept =
             kept.into_iter().filter(|(client, _)| jobs.iter().any(|job| job.client == *client)).collect();
-        let shared = job_bytes::shared(&jobs);
+        let numbers = |job: &Job| Bytes::from(job.to_bytes()).slice(job.head().len()..);
+        let shared = jobs.first().map(numbers).unwrap_or_default();
         self.hall.open(&self.state, jobs, shared, kept);
         let answers = self.hall.close(self.deadline).map_err(interrupted)?;
         let roster = self.state.roster.iter().map(|profile| profile.client).collect();

@@ -2,7 +2,6 @@
 
 use crate::admission::Member;
 use crate::door::Guest;
-use crate::job_bytes;
 use crate::phase::Phase;
 use crate::receive::STILL;
 use crate::service::{Answered, Desk, Replies};
@@ -94,15 +93,7 @@ impl Desk {
                 [model, Bytes::new()],
             ),
             Todo::Train(job, shared) => {
-                // One at a time: a job is as large as its model while it is encoded. Nobody can break that off.
-                let Ok(turn) = Arc::clone(&self.encoders).acquire_owned().await else { return Ok(()) };
-                let round = job.offer.round;
-                let encoding = tokio::task::spawn_blocking(move || {
-                    let head = job_bytes::head(&job);
-                    drop(turn);
-                    head
-                });
-                let Ok(head) = encoding.await else { return Ok(()) };
+                let (round, head) = (job.offer.round, Bytes::from(job.head()));
                 let bytes = (head.len() + shared.len()) as u64;
                 if let Phase::Training(open) = &mut self.hall.inner().phase {
                     open.bytes_down += bytes;

@@ -15,7 +15,6 @@ pub mod event;
 mod federation;
 pub mod hall;
 mod handing;
-pub mod job_bytes;
 mod known;
 mod lanes;
 pub mod ledger;

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::sync::Semaphore;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::server::Grpc;
@@ -34,8 +33,6 @@ pub(crate) struct Desk {
     identity: Identity,
     /// Places for uploads that are read.
     pub(crate) lanes: Lanes,
-    /// The place for a job that is encoded.
-    pub(crate) encoders: Arc<Semaphore>,
 }
 
 /// The service as the transport calls it.
@@ -45,8 +42,7 @@ pub(crate) struct Service(Arc<Desk>);
 impl Service {
     /// A service that reads so many uploads at a time; the others wait with nothing sent.
     pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
-        let (lanes, encoders) = (Lanes::new(uploads), Arc::new(Semaphore::new(1)));
-        Self(Arc::new(Desk { hall, identity, lanes, encoders }))
+        Self(Arc::new(Desk { hall, identity, lanes: Lanes::new(uploads) }))
     }
 }
 

@@ -29,11 +29,15 @@ fn reloaded(old: &Federation, label: &str) -> Federation {
     new
 }
 
-/// A round whose jobs and updates travel as bytes.
+/// A round whose jobs and updates travel as bytes, jobs as a head and the numbers that all of them share.
 fn remote_round(federation: &mut Federation) -> RoundRecord {
     let layout = Arc::clone(&federation.state.params.layout);
     let jobs = plan(&federation.run, &federation.state);
-    let sent: Vec<Job> = jobs.iter().map(|job| Job::from_bytes(&job.to_bytes(), &layout).unwrap()).collect();
+    let shared = jobs[0].to_bytes().split_off(jobs[0].head().len());
+    let sent = jobs.iter().map(|job| [job.head(), shared.clone()].concat());
+    let sent: Vec<Vec<u8>> = sent.collect();
+    assert_eq!(sent, jobs.iter().map(Job::to_bytes).collect::<Vec<_>>());
+    let sent: Vec<Job> = sent.iter().map(|bytes| Job::from_bytes(bytes, &layout).unwrap()).collect();
     let answers: Answers = federation
         .answers(&sent)
         .into_iter()
