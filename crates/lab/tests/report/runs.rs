@@ -20,6 +20,18 @@ pub(crate) fn run(strategy: &str, seed: u64, accuracy: &[f64], changes: &[&str])
     Record::new(config, manifest(strategy, seed), summary(strategy, seed, accuracy.len() as u32), &lines)
 }
 
+/// Two strategies at two alphas, two seeds each.
+pub(crate) fn grid() -> Vec<Record> {
+    let mut records = Vec::new();
+    for alpha in ["split.alpha=0.5", "split.alpha=0.1"] {
+        for seed in [2, 1] {
+            records.push(run("fedtvd", seed, &[0.3, 0.5 + 0.1 * seed as f64], &[alpha]));
+            records.push(run("fedavg", seed, &[0.2, 0.4 + 0.1 * seed as f64], &[alpha]));
+        }
+    }
+    records
+}
+
 fn line(round: u32, accuracy: f64, details: bool) -> Line {
     let weights = [(3, 40, 0.1, 0.25), (round + 3, 120, 0.6, 0.75)];
     let client = |(client, size, tvd, weight)| ClientLine {
