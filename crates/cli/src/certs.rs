@@ -1,4 +1,4 @@
-//! `fedtvd certs init|issue|revoke|list`: the federation's private authority and its clients' certificates.
+//! `fedtvd certs init|server|issue|revoke|list`: the federation's private authority and its clients' certificates.
 
 use crate::request::{Failure, Output};
 use clap::{Args, Subcommand};
@@ -36,6 +36,17 @@ enum Verb {
         #[arg(long, value_name = "HOST")]
         host: Vec<String>,
         /// Days for which authority and server are valid
+        #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
+        days: i64,
+    },
+    /// Make the server's certificate anew, for other names or more days; clients keep theirs
+    Server {
+        #[command(flatten)]
+        place: Place,
+        /// Name or address under which clients dial the server, beside localhost; may be given several times
+        #[arg(long, value_name = "HOST")]
+        host: Vec<String>,
+        /// Days for which it is valid
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
@@ -93,6 +104,14 @@ impl Certs {
                 place.output.answer(&made, || {
                     let folder = place.certs.display();
                     format!("A new authority is in {folder}. Keep {folder}/ca.key to yourself.\nNext:  fedtvd certs issue NAME…\n")
+                })
+            }
+            Verb::Server { place, host, days } => {
+                open(&place.certs)?.renew_server(host, *days).map_err(failure)?;
+                let made = Made { certs: place.certs.clone(), hosts: host.clone() };
+                place.output.answer(&made, || {
+                    let names = [&["localhost".to_owned()], host.as_slice()].concat().join(", ");
+                    format!("The server has a new certificate, for {names}. Start it again to show it.\n")
                 })
             }
             Verb::Issue { names, place, id, max_size, days } => {

@@ -10,9 +10,9 @@
 use crate::allow::{AllowError, AllowList, Listed};
 use fedtvd_core::profile::ClientId;
 use fedtvd_run::digest::sha256;
-use fedtvd_run::files::{FileError, doing, sync};
+use fedtvd_run::files::{FileError, doing, read_text, sync, write};
 use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
+    BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
 use std::io::Write as _;
@@ -100,22 +100,9 @@ impl Certs {
         if certs.file("ca.key").exists() {
             return Err(CertsError::Taken(folder.display().to_string()));
         }
-        if let Some(host) = hosts.iter().find(|host| ServerName::try_from(host.as_str()).is_err()) {
-            return Err(CertsError::Host(host.clone()));
-        }
-        std::fs::create_dir_all(folder).map_err(doing("making", folder))?;
-        let key = KeyPair::generate()?;
+        let (key, server_key) = (KeyPair::generate()?, KeyPair::generate()?);
         let root = authority(days)?.self_signed(&key)?;
-        let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
-        names.extend(hosts.iter().filter(|host| !names.contains(host)).cloned().collect::<Vec<_>>());
-        let server_key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(names)?;
-        params.distinguished_name.push(DnType::CommonName, "fedtvd server");
-        // The server's own certificate is also the operator's, who may ask for the status.
-        params.extended_key_usages =
-            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-        valid(&mut params, days);
-        let server = params.signed_by(&server_key, &Issuer::new(authority(days)?, &key))?;
+        let server = server(hosts, days, &server_key, &key)?;
         std::fs::create_dir_all(certs.file("clients")).map_err(doing("making", folder))?;
         write_new(&certs.file("server.key"), &server_key.serialize_pem(), true)?;
         write_new(&certs.file("server.pem"), &server.pem(), false)?;
@@ -127,6 +114,12 @@ impl Certs {
         write_new(&certs.file("ca.key"), &key.serialize_pem(), true)?;
         sync(folder)?;
         Ok(certs)
+    }
+
+    /// Makes the server's certificate anew, for clients that dial these hosts; what clients have stays good.
+    pub fn renew_server(&self, hosts: &[String], days: i64) -> Result<(), CertsError> {
+        let server = server(hosts, days, &self.key("server.key")?, &self.key("ca.key")?)?;
+        Ok(write(&self.file("server.pem"), server.pem().as_bytes())?)
     }
 
     /// Issues a certificate; the folder that the client gets.
@@ -146,17 +139,13 @@ impl Certs {
         if let Some(other) = list.clients.iter().find(|entry| entry.id == id && entry.name != *name) {
             return Err(CertsError::Numbered { id, name: other.name.clone() });
         }
-        let authority_pem =
-            std::fs::read_to_string(self.file("ca.pem")).map_err(doing("reading", &self.file("ca.pem")))?;
-        let path = self.file("ca.key");
-        let authority_key =
-            KeyPair::from_pem(&std::fs::read_to_string(&path).map_err(doing("reading", &path))?)?;
+        let authority_pem = read_text(&self.file("ca.pem"))?;
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, name.as_str());
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let expires = valid(&mut params, wish.days);
-        let certificate = params.signed_by(&key, &Issuer::new(authority(1)?, authority_key))?;
+        let certificate = params.signed_by(&key, &Issuer::new(authority(1)?, self.key("ca.key")?))?;
         let folder = self.folder.join("clients").join(name);
         std::fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
         write_new(&folder.join("key.pem"), &key.serialize_pem(), true)?;
@@ -196,6 +185,10 @@ impl Certs {
         self.file("clients.toml")
     }
 
+    fn key(&self, name: &str) -> Result<KeyPair, CertsError> {
+        Ok(KeyPair::from_pem(&read_text(&self.file(name))?)?)
+    }
+
     /// One of the folder's files.
     pub fn file(&self, name: &str) -> PathBuf {
         self.folder.join(name)
@@ -209,6 +202,26 @@ fn authority(days: i64) -> Result<CertificateParams, rcgen::Error> {
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     valid(&mut params, days);
     Ok(params)
+}
+
+/// A server's certificate for clients that dial these hosts. It is also the operator's, who may ask for the status.
+fn server(
+    hosts: &[String],
+    days: i64,
+    own: &KeyPair,
+    authority_key: &KeyPair,
+) -> Result<Certificate, CertsError> {
+    if let Some(host) = hosts.iter().find(|host| ServerName::try_from(host.as_str()).is_err()) {
+        return Err(CertsError::Host(host.clone()));
+    }
+    let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
+    names.extend(hosts.iter().filter(|host| !names.contains(host)).cloned().collect::<Vec<_>>());
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name.push(DnType::CommonName, "fedtvd server");
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    valid(&mut params, days);
+    Ok(params.signed_by(own, &Issuer::new(authority(1)?, authority_key))?)
 }
 
 /// Valid from yesterday, for clocks that go behind, for so many days; until when. Of less than 0 days it is expired.

@@ -7,12 +7,15 @@ use fedtvd_net::certs::{Certs, Wish};
 use fedtvd_net::event::Event;
 use fedtvd_net::link::{Link, LinkError, Security};
 use fedtvd_net::start::Options;
-use fedtvd_net::wire;
+use fedtvd_net::{tls, wire};
 use prost::bytes::Bytes;
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
+use tokio_rustls::rustls::client::danger::ServerCertVerifier as _;
 use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
@@ -20,17 +23,21 @@ fn wish(name: &str, days: i64) -> Wish {
     Wish { name: name.to_owned(), id: None, max_size: 1000, days }
 }
 
+/// How a client that has this certificate of the authority looks at servers.
+fn verifier(ca: &Path) -> Arc<WebPkiServerVerifier> {
+    let mut roots = RootCertStore::empty();
+    for certificate in tls::chain(ca).unwrap() {
+        roots.add(certificate).unwrap();
+    }
+    let provider = Arc::new(ring::default_provider());
+    WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap()
+}
+
 /// A client that trusts the server and shows nothing.
 fn without_certificate(stage: &Stage) -> Security {
     let provider = Arc::new(ring::default_provider());
-    let mut roots = RootCertStore::empty();
-    for certificate in fedtvd_net::tls::chain(&stage.path("certs/ca.pem")).unwrap() {
-        roots.add(certificate).unwrap();
-    }
-    let verifier =
-        WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider.clone()).build().unwrap();
     let config = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]).unwrap();
-    let mut config = config.with_webpki_verifier(verifier).with_no_client_auth();
+    let mut config = config.with_webpki_verifier(verifier(&stage.path("certs/ca.pem"))).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec()];
     Security::Tls(Arc::new(config))
 }
@@ -190,6 +197,26 @@ fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_given_once() 
     certs.issue(&Wish { id: Some(u32::MAX), ..wish("last", 5) }).unwrap();
     let error = certs.issue(&wish("next", 5)).unwrap_err().to_string();
     assert!(error.contains("4294967295"), "{error}");
+}
+
+#[test]
+fn a_server_gets_other_names_and_clients_keep_their_certificates() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let certs = Certs::init(place, &["old.example.org".to_owned()], 10).unwrap();
+    let (client, _) = certs.issue(&wish("rome", 5)).unwrap();
+    let trusts = |name: &'static str| {
+        let shown = tls::chain(&place.join("server.pem")).unwrap();
+        let name = ServerName::try_from(name).unwrap();
+        let verifier = verifier(&client.join("ca.pem"));
+        verifier.verify_server_cert(&shown[0], &[], &name, &[], UnixTime::now()).is_ok()
+    };
+    assert!(trusts("old.example.org") && !trusts("new.example.org"));
+    certs.renew_server(&["new.example.org".to_owned()], 10).unwrap();
+    assert!(trusts("new.example.org") && trusts("localhost") && !trusts("old.example.org"));
+    // The new certificate fits the server's key.
+    tls::server(place).unwrap();
+    assert!(certs.renew_server(&["new:7443".to_owned()], 10).is_err() && trusts("new.example.org"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
