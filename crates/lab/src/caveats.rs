@@ -1,6 +1,7 @@
 //! What a reader should know before comparing a setting's strategies: splits and seeds that are not the same for all.
 
 use crate::setting::Strategy;
+use crate::verdict::listed;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Seeds whose runs did not all have the same split or data, so that their differences are not paired.
@@ -23,18 +24,25 @@ pub(crate) fn all_seeds(strategies: &[Strategy]) -> Vec<u64> {
     records.map(|record| record.summary.seed).collect::<BTreeSet<u64>>().into_iter().collect()
 }
 
-/// Strategies that do not have all seeds, so that their accuracies are not over the same ones as the others'.
+/// Strategies that do not have all seeds, so that their accuracies are not over the same ones as the others'; those with
+/// the same seeds in one sentence.
 pub(crate) fn fewer_seeds(strategies: &[Strategy]) -> Vec<String> {
     let all = all_seeds(strategies).len();
-    let fewer = strategies.iter().filter(|strategy| strategy.records.len() < all);
-    fewer
-        .map(|Strategy { label, records }| {
-            let seeds: Vec<String> = records.iter().map(|record| record.summary.seed.to_string()).collect();
+    let mut alike: BTreeMap<Vec<u64>, Vec<String>> = BTreeMap::new();
+    for Strategy { label, records } in strategies.iter().filter(|strategy| strategy.records.len() < all) {
+        let seeds = records.iter().map(|record| record.summary.seed).collect();
+        alike.entry(seeds).or_default().push(label.clone());
+    }
+    alike
+        .iter()
+        .map(|(seeds, labels)| {
+            let named: Vec<String> = seeds.iter().map(u64::to_string).collect();
             format!(
-                "{label} has {} of {all} seeds ({}): its accuracy is over these alone, a difference over the seeds that \
+                "Of {} there are {} of {all} seeds ({}): accuracies are over these alone, differences over the seeds that \
                  both have.",
+                listed(labels, "and"),
                 seeds.len(),
-                seeds.join(", ")
+                named.join(", ")
             )
         })
         .collect()

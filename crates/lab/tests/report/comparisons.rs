@@ -138,11 +138,17 @@ fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
     assert!(all.parts[0].setting.notes.is_empty());
     records.push(run("fedtvd", 1, &[0.60], &[]));
     records.push(run("fedtvd", 2, &[0.62], &[]));
+    let two = [run("fedprox", 1, &[0.60], &[]), run("fedprox", 2, &[0.62], &[])];
+    let notes = &report([records.clone(), two.to_vec()].concat()).parts[0].setting.notes;
+    assert!(
+        matches!(notes.as_slice(), [note] if note.starts_with("Of fedtvd and fedprox there are 2")),
+        "{notes:?}"
+    );
     let part = &report(records).parts[0];
     assert_eq!(
         part.setting.notes,
         [
-            "fedtvd has 2 of 4 seeds (1, 2): its accuracy is over these alone, a difference over the seeds that both have."
+            "Of fedtvd there are 2 of 4 seeds (1, 2): accuracies are over these alone, differences over the seeds that both have."
         ]
     );
     let texts: Vec<&str> = part.table.columns[0].cells.iter().map(|cell| cell.text.as_str()).collect();
