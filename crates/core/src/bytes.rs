@@ -14,6 +14,7 @@ pub use crate::parcel::{BytesError, VERSION};
 use crate::profile::{ClientId, Profile};
 use crate::rules::Extent;
 use crate::run::State;
+use crate::sealing::Sealing;
 use crate::statistic::Reference;
 use crate::stream::Key;
 use crate::updates::{Report, Upload};
@@ -34,21 +35,26 @@ struct JobHeader {
 }
 
 impl Job {
-    /// The job's bytes: its head, and then numbers that are the same for all jobs of an offer.
+    /// The job's bytes: its head, and then the numbers.
     pub fn to_bytes(&self) -> Vec<u8> {
-        self.parcel().seal("job", &self.header())
+        self.sealing().seal("job", &self.header())
     }
 
-    /// How the job's bytes begin, up to the numbers.
+    /// How the job's bytes begin: what is its own.
     pub fn head(&self) -> Vec<u8> {
-        self.parcel().seal_head("job", &self.header())
+        self.sealing().head("job", &self.header())
     }
 
-    fn parcel(&self) -> Parcel<'_> {
-        let mut parcel = Parcel::default();
-        parcel.put("model", &self.offer.params.values);
-        parcel.put_memory("carried", &self.offer.carried);
-        parcel
+    /// What follows the head: the numbers that all jobs of an offer share.
+    pub fn numbers(&self) -> Vec<u8> {
+        self.sealing().numbers()
+    }
+
+    fn sealing(&self) -> Sealing<'_> {
+        let mut sealing = Sealing::default();
+        sealing.put("model", &self.offer.params.values);
+        sealing.put_memory("carried", &self.offer.carried);
+        sealing
     }
 
     fn header(&self) -> JobHeader {
@@ -90,10 +96,10 @@ pub(crate) struct UploadHeader {
 impl Upload {
     /// The upload's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut parcel = Parcel::default();
-        parcel.put("model", &self.params.values);
-        parcel.put_memory("carried", &self.carried);
-        parcel.seal("upload", &UploadHeader { client: self.client, report: self.report })
+        let mut sealing = Sealing::default();
+        sealing.put("model", &self.params.values);
+        sealing.put_memory("carried", &self.carried);
+        sealing.seal("upload", &UploadHeader { client: self.client, report: self.report })
     }
 
     /// An upload for a model of this layout. Its numbers may be anything: the round validates them.
@@ -109,9 +115,9 @@ impl Upload {
 impl Memory {
     /// The memory's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut parcel = Parcel::default();
-        parcel.put_memory("memory", self);
-        parcel.seal("memory", &())
+        let mut sealing = Sealing::default();
+        sealing.put_memory("memory", self);
+        sealing.seal("memory", &())
     }
 
     /// A memory from its bytes.
@@ -135,18 +141,18 @@ struct StateHeader {
 impl State {
     /// The state's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut parcel = Parcel::default();
-        parcel.put("model", &self.params.values);
-        parcel.put_memory("carried", &self.carried);
-        parcel.put_memory("weighting", &self.weighting);
-        parcel.put_memory("server", &self.server);
+        let mut sealing = Sealing::default();
+        sealing.put("model", &self.params.values);
+        sealing.put_memory("carried", &self.carried);
+        sealing.put_memory("weighting", &self.weighting);
+        sealing.put_memory("server", &self.server);
         let header = StateHeader {
             round: self.round,
             reference: self.reference.clone(),
             roster: self.roster.clone(),
             accepted: self.accepted.clone(),
         };
-        parcel.seal("state", &header)
+        sealing.seal("state", &header)
     }
 
     /// A state of a model of this layout.

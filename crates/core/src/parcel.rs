@@ -1,8 +1,7 @@
-//! Named vectors and a JSON header in one safetensors file.
+//! A safetensors file on its way in: named vectors and a JSON header.
 
-use crate::lent::Lent;
 use crate::memory::{Array, Memory};
-use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView, serialize};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -55,10 +54,10 @@ pub enum BytesError {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Envelope<H> {
-    kind: String,
-    version: u32,
-    header: H,
+pub(crate) struct Envelope<H> {
+    pub(crate) kind: String,
+    pub(crate) version: u32,
+    pub(crate) header: H,
 }
 
 /// Just enough to say what a file is before its header is read in full.
@@ -69,43 +68,14 @@ struct Label {
 }
 
 /// The name of the metadata entry that holds the header.
-const ENTRY: &str = "fedtvd";
+pub(crate) const ENTRY: &str = "fedtvd";
 
-/// Vectors on their way into or out of bytes.
-#[derive(Default)]
+/// Vectors on their way out of bytes.
 pub(crate) struct Parcel<'a> {
-    sealing: Vec<(String, Lent<'a>)>,
     opened: BTreeMap<String, TensorView<'a>>,
 }
 
 impl<'a> Parcel<'a> {
-    pub(crate) fn put(&mut self, name: &str, values: &'a [f32]) {
-        self.sealing.push((name.to_owned(), Lent::f32(values)));
-    }
-
-    pub(crate) fn put_memory(&mut self, prefix: &str, memory: &'a Memory) {
-        let arrays = memory.arrays();
-        self.sealing.extend(arrays.map(|(name, array)| (format!("{prefix}/{name}"), Lent::array(array))));
-    }
-
-    /// The bytes of everything put in, under a header.
-    pub(crate) fn seal<H: Serialize>(self, kind: &str, header: &H) -> Vec<u8> {
-        let envelope = Envelope { kind: kind.to_owned(), version: VERSION, header };
-        let text =
-            serde_json::to_string(&envelope).expect("headers are plain structs of numbers and strings");
-        let metadata = [(ENTRY.to_owned(), text)].into_iter().collect();
-        serialize(self.sealing, Some(metadata)).expect("a header of this size fits")
-    }
-
-    /// How the same bytes begin, up to the first number; no number is looked at.
-    pub(crate) fn seal_head<H: Serialize>(mut self, kind: &str, header: &H) -> Vec<u8> {
-        self.sealing = self.sealing.into_iter().map(|(name, numbers)| (name, numbers.told())).collect();
-        let mut head = self.seal(kind, header);
-        // Room was made for the numbers.
-        head.shrink_to_fit();
-        head
-    }
-
     /// Opens bytes of a given kind.
     pub(crate) fn open<H: DeserializeOwned>(
         expected: &'static str,
@@ -115,7 +85,7 @@ impl<'a> Parcel<'a> {
         let (_, metadata) = SafeTensors::read_metadata(bytes).map_err(container)?;
         let header = header(expected, &metadata)?;
         let opened = SafeTensors::deserialize(bytes).map_err(container)?.tensors().into_iter().collect();
-        Ok((header, Self { sealing: Vec::new(), opened }))
+        Ok((header, Self { opened }))
     }
 
     /// Takes out a vector of f32 of this length.
@@ -185,6 +155,7 @@ fn array(view: &TensorView<'_>) -> Array {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sealing::Sealing;
 
     #[test]
     fn numbers_come_back_to_the_bit() {
@@ -203,9 +174,9 @@ mod tests {
         let error = |bytes: &[u8]| Memory::from_bytes(bytes).unwrap_err();
         assert!(matches!(error(b""), BytesError::Container(_)));
         assert!(matches!(error(&[0xff; 64]), BytesError::Container(_)));
-        let other = Parcel::default().seal("letter", &());
+        let other = Sealing::default().seal("letter", &());
         assert_eq!(error(&other).to_string(), "this holds a letter; a memory is needed");
-        let mut surplus = Parcel::default();
+        let mut surplus = Sealing::default();
         surplus.put("model", &[1.0]);
         assert_eq!(error(&surplus.seal("memory", &())), BytesError::Surplus("model".into()));
     }

@@ -69,8 +69,7 @@ impl Federation {
         let jobs = plan(&self.run, &self.state);
         let kept =
             kept.into_iter().filter(|(client, _)| jobs.iter().any(|job| job.client == *client)).collect();
-        let numbers = |job: &Job| Bytes::from(job.to_bytes()).slice(job.head().len()..);
-        let shared = jobs.first().map(numbers).unwrap_or_default();
+        let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
         self.hall.open(&self.state, jobs, shared, kept);
         let answers = self.hall.close(self.deadline).map_err(interrupted)?;
         let roster = self.state.roster.iter().map(|profile| profile.client).collect();

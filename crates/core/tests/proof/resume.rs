@@ -33,9 +33,8 @@ fn reloaded(old: &Federation, label: &str) -> Federation {
 fn remote_round(federation: &mut Federation) -> RoundRecord {
     let layout = Arc::clone(&federation.state.params.layout);
     let jobs = plan(&federation.run, &federation.state);
-    let shared = jobs[0].to_bytes().split_off(jobs[0].head().len());
-    let sent = jobs.iter().map(|job| [job.head(), shared.clone()].concat());
-    let sent: Vec<Vec<u8>> = sent.collect();
+    let shared = jobs[0].numbers();
+    let sent: Vec<Vec<u8>> = jobs.iter().map(|job| [job.head(), shared.clone()].concat()).collect();
     assert_eq!(sent, jobs.iter().map(Job::to_bytes).collect::<Vec<_>>());
     let sent: Vec<Job> = sent.iter().map(|bytes| Job::from_bytes(bytes, &layout).unwrap()).collect();
     let answers: Answers = federation
