@@ -26,8 +26,10 @@ fi
 for name in "${names[@]}"; do
     "$fedtvd" sweep "results/$name.toml" --out "$runs"
     mapfile -t done < <("$fedtvd" sweep "results/$name.toml" --out "$runs" --json --quiet |
-        sed -n 's/^ \{6\}"directory": "\(.*\)",$/\1/p')
+        sed -n 's/^ *"directory": "\(.*-seed[0-9].*\)",$/\1/p')
     # Whole, so that nothing of an earlier report stays.
+    rm -rf "results/.$name"
+    "$fedtvd" report "${done[@]}" --out "results/.$name" --title "$name" --no-timing --quiet
     rm -rf "results/$name"
-    "$fedtvd" report "${done[@]}" --out "results/$name" --no-timing --quiet
+    mv "results/.$name" "results/$name"
 done

@@ -39,12 +39,12 @@ enum Verb {
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
-    /// Make the server's certificate anew, for other names or more days; clients keep theirs
+    /// Make the server's certificate anew, for these names in place of the old ones; clients keep theirs
     Server {
         #[command(flatten)]
         place: Place,
         /// Name or address under which clients dial the server, beside localhost; may be given several times
-        #[arg(long, value_name = "HOST")]
+        #[arg(long, value_name = "HOST", required = true)]
         host: Vec<String>,
         /// Days for which it is valid
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
@@ -110,8 +110,8 @@ impl Certs {
                 open(&place.certs)?.renew_server(host, *days).map_err(failure)?;
                 let made = Made { certs: place.certs.clone(), hosts: host.clone() };
                 place.output.answer(&made, || {
-                    let names = [&["localhost".to_owned()], host.as_slice()].concat().join(", ");
-                    format!("The server has a new certificate, for {names}. Start it again to show it.\n")
+                    let names = host.join(", ");
+                    format!("The server has a new certificate, for {names} and localhost. Start it again to show it.\n")
                 })
             }
             Verb::Issue { names, place, id, max_size, days } => {

@@ -2,7 +2,7 @@
 
 use crate::progress::Bars;
 use crate::report::{open, write};
-use crate::request::{Configured, Failure, Output, tell, unused, workers};
+use crate::request::{Configured, Failure, Output, tell, title, unused, workers};
 use crate::run::failure;
 use anyhow::anyhow;
 use clap::Args;
@@ -91,7 +91,10 @@ impl Compare {
         let collection = Collection::read(&directories, &mut |_| {}).map_err(Failure::work)?;
         let question = Question { baseline: comparison.labels()[0].clone(), ..Question::default() };
         let order = comparison.labels().to_vec();
-        let findings = Report::new(collection, &Request { question, order, without_timing: false });
+        let findings = Report::new(
+            collection,
+            &Request { question, order, without_timing: false, title: title(&config) },
+        );
         write(&out, &findings.files()).map_err(Failure::Work)?;
         let page = out.join("report.html");
         let part = &findings.parts[0];

@@ -82,6 +82,31 @@ impl<'a> Outlook<'a> {
         }
     }
 
+    /// What the runs are, a line for each thing that they differ in.
+    pub(crate) fn listing(&self) -> String {
+        let line = |what: &str, of: &dyn Fn(&CellView<'_>) -> String, between: &str| {
+            let mut all: Vec<String> = Vec::new();
+            for word in self.cells.iter().map(of).filter(|word| !word.is_empty()) {
+                if !all.contains(&word) {
+                    all.push(word);
+                }
+            }
+            format!("{what:<12}{}\n", all.join(between))
+        };
+        // Data sets have a line of their own, and models follow them.
+        let own = |setting: &[String]| {
+            let named = |word: &&String| word.starts_with("data.set") || word.starts_with("model.name");
+            setting.iter().filter(|word| !named(word)).cloned().collect::<Vec<_>>().join(", ")
+        };
+        let lines = [
+            line("data sets:", &|cell| cell.dataset.to_owned(), ", "),
+            line("settings:", &|cell| own(cell.setting), "; "),
+            line("strategies:", &|cell| cell.strategy.to_owned(), ", "),
+            line("seeds:", &|cell| cell.seed.to_string(), ", "),
+        ];
+        lines.concat()
+    }
+
     /// The same in words.
     pub(crate) fn text(&self) -> String {
         let Self { done, left, workers, seconds, untimed, .. } = self;

@@ -84,11 +84,16 @@ impl Overview {
                 }
                 let end = match standing {
                     Standing::Done(summary) => format!("{:.2} %", 100.0 * summary.last10_accuracy),
+                    Standing::Stopped(0) => "not begun".to_owned(),
                     Standing::Stopped(rounds) => format!("stopped after round {rounds}"),
                     Standing::Elsewhere => "another process is at it".to_owned(),
                     Standing::Failed(why) => format!("failed: {why}"),
                 };
-                let left = self.left(&counts);
+                // A sweep that is being stopped has no time left.
+                let left = match standing {
+                    Standing::Stopped(_) => String::new(),
+                    _ => self.left(&counts),
+                };
                 let progress = format!("{}/{}", counts.ended, self.names.len());
                 self.say(&format!("{progress}  {}  {end}{left}", self.names[place]));
                 self.summarise(&counts);

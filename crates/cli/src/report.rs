@@ -1,6 +1,6 @@
 //! `fedtvd report DIR…`: tables, figures and a page from runs that are done.
 
-use crate::request::{Failure, Output};
+use crate::request::{Failure, Output, folder};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use fedtvd_lab::collection::{Collection, CollectionError, run_directories};
@@ -34,6 +34,9 @@ pub(crate) struct Report {
     /// Leave out how long runs took and on which machine
     #[arg(long)]
     no_timing: bool,
+    /// What the report is called
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
     /// Open the page when it is written
     #[arg(long)]
     open: bool,
@@ -74,6 +77,7 @@ impl Report {
         let report = Findings::new(collection, &request);
         let out = self.out.clone().unwrap_or_else(|| self.directories[0].join("report"));
         let files = report.files();
+        folder(&out)?;
         write(&out, &files).map_err(Failure::Work)?;
         self.output.answer(&Document::new(&report, &files), || terminal(&report))?;
         let page = out.join("report.html");
@@ -99,7 +103,12 @@ impl Report {
             target: self.target,
             deviation,
         };
-        Ok(Request { question, order: self.strategies.clone(), without_timing: self.no_timing })
+        Ok(Request {
+            question,
+            order: self.strategies.clone(),
+            without_timing: self.no_timing,
+            title: self.title.clone(),
+        })
     }
 }
 

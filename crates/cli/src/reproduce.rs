@@ -15,6 +15,7 @@ use fedtvd_lab::grid::Cell;
 use fedtvd_lab::papers_figures::{papers_figures, table};
 use fedtvd_lab::preset::{self, Preset};
 use fedtvd_lab::reproduction::{Row, csv, markdown, rows};
+use fedtvd_lab::setting::shown;
 use fedtvd_lab::shard::Shard;
 use fedtvd_lab::slug::slug;
 use fedtvd_lab::sweep::Standing;
@@ -40,7 +41,7 @@ pub(crate) struct Reproduce {
     /// How many rounds; 300 as in the paper unless given
     #[arg(long)]
     rounds: Option<u64>,
-    /// Set a key of the protocol, such as local.epochs=3; may be given several times
+    /// Set a key of the protocol, such as local.epochs=3, or with one data set model.name; may be given several times
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Folder with data sets; FEDTVD_DATA unless given
@@ -95,10 +96,14 @@ impl Reproduce {
             Which::Figures => Preset::Figures,
             Which::Theory => return self.theory(),
         };
-        let keys = preset.keys().map_err(Failure::request)?;
+        let mut keys = preset.keys().map_err(Failure::request)?;
+        if let [_] = self.dataset.as_slice() {
+            // Several data sets have several models.
+            keys.remove("model.name");
+        }
         refuse(&self.set, |path| keys.contains(path), "is what the experiment varies")?;
         let config = self.protocol()?;
-        let departures = departures(&config);
+        let departures = self.departures(&config);
         let grid = self.grid(preset, &config)?;
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let all: Vec<&Cell> = grid.iter().collect();
@@ -109,7 +114,7 @@ impl Reproduce {
         let outlook = || Outlook::new(self.name(), &own, |cell| self.done(cell), &self.out, &places, workers);
         if self.dry_run {
             let outlook = outlook();
-            return self.output.answer(&outlook, || outlook.text());
+            return self.output.answer(&outlook, || outlook.text() + &outlook.listing());
         }
         if !self.output.quiet && !self.output.json {
             tell(outlook().text().trim_end());
@@ -186,6 +191,15 @@ impl Reproduce {
         Ok(config)
     }
 
+    /// Where that leaves the paper's.
+    fn departures(&self, config: &Config) -> Vec<String> {
+        let (papers, own) = (self.dataset.first().map(|set| preset::model(set)), config.get("model.name"));
+        let other = config.paths().iter().any(|path| path == "model.name");
+        let model = papers.filter(|papers| other && shown(&own) != *papers);
+        let model = model.map(|papers| format!("model.name = {} ({papers})", shown(&own)));
+        model.into_iter().chain(departures(config)).collect()
+    }
+
     /// The runs that were asked for.
     fn grid(&self, preset: Preset, config: &Config) -> Result<Vec<Cell>, Failure> {
         let named = |asked: &[String], own: Vec<String>| if asked.is_empty() { own } else { asked.to_vec() };
@@ -251,7 +265,7 @@ impl Reproduce {
 
 /// The table with what a reader has to know about it.
 fn page(rows: &[Row], departures: &[String]) -> String {
-    let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds";
+    let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds, of all where there are fewer";
     let protocol = match departures {
         [] => "protocol: the paper's".to_owned(),
         some => format!("not the paper's protocol, so that no difference is shown: {}", some.join(", ")),

@@ -6,6 +6,7 @@ use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use fedtvd_run::digest::sha256;
 use fedtvd_run::simulation::Means;
+use fedtvd_run::value::Value;
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -72,6 +73,22 @@ pub(crate) fn print(answer: &[u8]) -> Result<(), Failure> {
 /// closed window must not end a run.
 pub(crate) fn tell(line: impl std::fmt::Display) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
+/// Makes the folder that `--out` names, if it is not there.
+pub(crate) fn folder(out: &Path) -> Result<(), Failure> {
+    if out.is_file() {
+        return Err(Failure::Request(anyhow!("--out {} is a file; it must be a folder", out.display())));
+    }
+    std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display())).map_err(Failure::Work)
+}
+
+/// What a configuration is called, unless it has no name.
+pub(crate) fn title(config: &Config) -> Option<String> {
+    match config.get("name") {
+        Value::Text(name) if !name.is_empty() => Some(name),
+        _ => None,
+    }
 }
 
 /// A configuration file and changes to it.

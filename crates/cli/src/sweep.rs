@@ -1,9 +1,9 @@
 //! `fedtvd sweep CONFIG`: every combination of the lists in its `[sweep]` table, resumable.
 
 use crate::overview::Overview;
-use crate::request::{Configured, Failure, Output, quoted, workers};
+use crate::request::{Configured, Failure, Output, folder, quoted, title, workers};
 use crate::watch::stop_flag;
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use fedtvd_data::set::Places;
 use fedtvd_lab::grid::{Cell, cells, swept};
@@ -14,7 +14,6 @@ use fedtvd_run::axes::axes;
 use fedtvd_run::config::Config;
 use fedtvd_run::digest::sha256;
 use fedtvd_run::summary::Summary;
-use fedtvd_run::value::Value;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -42,10 +41,10 @@ pub(crate) struct Sweep {
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     /// Do only part I of N, counted from 0, so that several processes or machines share the work
-    #[arg(long, value_name = "I/N", conflicts_with = "shards")]
+    #[arg(long, value_name = "I/N", conflicts_with_all = ["shards", "list"])]
     shard: Option<Shard>,
     /// Do only the part of N that SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", conflicts_with = "list")]
     shards: Option<usize>,
     /// Print one command per run, for any launcher, and run nothing
     #[arg(long)]
@@ -100,7 +99,7 @@ impl Sweep {
         let own: Vec<&Cell> =
             grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
         let standings = run(&own, &out, &self.configured.places(), workers(self.workers)?, self.output)?;
-        conclude(&own, &standings, &out, self.output)
+        conclude(&own, &standings, &out, title(&config), self.output)
     }
 
     fn part(&self) -> Result<Shard, Failure> {
@@ -119,7 +118,8 @@ impl Sweep {
             self.configured.arguments(),
             quoted(&out.display().to_string())
         );
-        (0..count).map(|index| format!("{common} --shard {index}/{count}")).collect()
+        let threads = self.workers.map_or(String::new(), |workers| format!(" --workers {workers}"));
+        (0..count).map(|index| format!("{common} --shard {index}/{count}{threads}")).collect()
     }
 }
 
@@ -131,9 +131,7 @@ pub(crate) fn run(
     workers: usize,
     output: Output,
 ) -> Result<Vec<Standing>, Failure> {
-    std::fs::create_dir_all(out)
-        .with_context(|| format!("making {}", out.display()))
-        .map_err(Failure::Work)?;
+    folder(out)?;
     let overview = Overview::new(cells, output.quiet || output.json);
     let sweep = Runs { out, places, workers, stop: stop_flag()? };
     let standings = sweep.run(cells, &|place, event| overview.show(place, event));
@@ -143,11 +141,8 @@ pub(crate) fn run(
 
 /// runs/NAME-HASH: the same sweep finds its runs again.
 fn place(config: &Config, grid: &[Cell]) -> PathBuf {
-    let name = match config.get("name") {
-        Value::Text(name) => folder_name(name),
-        _ => String::new(),
-    };
-    let name = if name.is_empty() { "sweep".to_owned() } else { name };
+    let name = title(config).map(folder_name).filter(|name| !name.is_empty());
+    let name = name.unwrap_or_else(|| "sweep".to_owned());
     let folders: String = grid.iter().map(|cell| cell.folder.as_str()).collect();
     Path::new("runs").join(format!("{name}-{}", &sha256(folders.as_bytes())[..8]))
 }
@@ -161,14 +156,20 @@ fn folder_name(name: String) -> String {
 }
 
 /// Says how all cells stand; one that failed or is left makes the work incomplete.
-fn conclude(cells: &[&Cell], standings: &[Standing], out: &Path, output: Output) -> Result<(), Failure> {
+fn conclude(
+    cells: &[&Cell],
+    standings: &[Standing],
+    out: &Path,
+    title: Option<String>,
+    output: Output,
+) -> Result<(), Failure> {
     let views: Vec<CellView<'_>> =
         cells.iter().zip(standings).map(|(cell, standing)| CellView::new(cell, standing, out)).collect();
     let count = |state: &str| views.iter().filter(|view| view.state == state).count();
     let (done, failed) = (count("done"), count("failed"));
     let left = views.len() - done - failed;
     let view = View { directory: out, done, failed, left, cells: views };
-    output.answer(&view, || text(&view))?;
+    output.answer(&view, || text(&view, title.as_deref()))?;
     match (failed, left) {
         (0, 0) => Ok(()),
         (0, left) => Err(Failure::Work(anyhow!("{} left; the same command goes on", runs(left)))),
@@ -199,7 +200,7 @@ impl<'a> CellView<'a> {
     }
 }
 
-fn text(view: &View<'_>) -> String {
+fn text(view: &View<'_>, title: Option<&str>) -> String {
     let mut text = String::new();
     for cell in view.cells.iter().filter(|cell| cell.state != "done") {
         let what = cell.failure.map_or(String::new(), |why| format!(": {why}"));
@@ -209,7 +210,8 @@ fn text(view: &View<'_>) -> String {
     let View { done, failed, left, .. } = view;
     let _ = writeln!(text, "{} done, {failed} failed, {left} left", runs(*done));
     let out = quoted(&view.directory.display().to_string());
-    let _ = writeln!(text, "Runs:   {out}\nReport: fedtvd report {out}");
+    let title = title.map_or(String::new(), |title| format!(" --title {}", quoted(title)));
+    let _ = writeln!(text, "Runs:   {out}\nReport: fedtvd report {out}{title}");
     text
 }
 

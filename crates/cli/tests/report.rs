@@ -103,7 +103,11 @@ fn unfinished_and_damaged_runs_are_named_and_left_out() {
         "{}",
         answer.out
     );
-    assert!(answer.out.contains("Left out because unreadable: 1 run directories."), "{}", answer.out);
+    assert!(answer.out.contains("Left out because unreadable: 1 run."), "{}", answer.out);
+    let (table, done) = (place("done/rounds.jsonl"), place("done"));
+    let answer = fedtvd(&["report", &done, "--out", &table]);
+    assert_eq!(answer.code, 2);
+    assert_eq!(answer.err, format!("fedtvd: --out {table} is a file; it must be a folder\n"));
     assert!(path("report/report.html").is_file(), "the report stands beside the runs");
 }
 
@@ -112,7 +116,10 @@ fn wrong_requests_exit_with_2() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let empty = folder.path().display().to_string();
     let refusals: &[(&[&str], String)] = &[
-        (&["missing"], "listing missing: No such file or directory (os error 2)".to_owned()),
+        (
+            &["missing"],
+            "missing cannot be searched for runs: No such file or directory (os error 2)".to_owned(),
+        ),
         (
             &[&empty],
             format!(

@@ -55,6 +55,9 @@ fn what_would_be_run_is_told_with_its_time_and_what_cannot_be_timed() {
     assert!(answer.out.starts_with("8 runs, 0 of them done; 4 of the others take about "), "{}", answer.out);
     assert!(answer.out.contains(" threads, 4 cannot be timed\n"), "{}", answer.out);
     assert!(answer.out.contains("note: 4 cannot be run: cifar100 is not on this machine"), "{}", answer.out);
+    let settings =
+        "settings:   split.alpha = 0.1; split.alpha = 0.5; split.alpha = 1.0; split.kind = \"iid\"\n";
+    assert!(answer.out.contains(settings) && answer.out.ends_with("seeds:      1\n"), "{}", answer.out);
     let answer = fedtvd(&[call.as_slice(), &["--json"]].concat());
     let told: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
     assert_eq!((&told["left"], &told["untimed"][0]["runs"]), (&8.into(), &4.into()), "{told}");
@@ -117,6 +120,18 @@ fn a_table_shows_what_all_shards_have_done() {
     assert!(half.contains("1 row is incomplete: not run"), "{half}");
     let whole = part("1/2");
     assert!(!whole.contains("not run") && whole.lines().filter(|line| line.starts_with('|')).count() == 4);
+}
+
+#[test]
+fn one_data_set_can_have_another_model_which_is_not_the_papers() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call = ["reproduce", "lambda", "--dataset", "fmnist-mini", "--seeds", "1", "--quiet", "--out", &out];
+    let other = ["--rounds", "1", "--strategies", "fedavg", "--set", "model.name=logistic"];
+    let answer = fedtvd(&[call.as_slice(), &other].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let departures = "no difference is shown: model.name = logistic (lenet), rounds = 1 (300)";
+    assert!(answer.out.contains(departures), "{}", answer.out);
 }
 
 #[test]

@@ -81,11 +81,14 @@ fn shards_together_make_what_one_process_makes() {
 #[test]
 fn the_list_has_one_command_per_run_that_a_shell_can_read() {
     let (folder, grid) = folder();
-    let answer =
-        sweep(&grid, &folder.path().join("my runs"), &["--list", "--set", "labels.reference=[0.5, 0.5]"]);
+    let answer = sweep(
+        &grid,
+        &folder.path().join("my runs"),
+        &["--list", "--workers", "2", "--set", "labels.reference=[0.5, 0.5]"],
+    );
     let lines: Vec<&str> = answer.out.lines().collect();
     assert_eq!((answer.code, lines.len()), (0, 4));
-    let (start, end) = ("fedtvd sweep ", "--shard 3/4");
+    let (start, end) = ("fedtvd sweep ", "--shard 3/4 --workers 2");
     assert!(lines[3].starts_with(start) && lines[3].ends_with(end), "{}", lines[3]);
     assert!(
         lines[3].contains("--set 'labels.reference=[0.5, 0.5]'") && lines[3].contains("/my runs' "),
@@ -126,7 +129,10 @@ fn wrong_requests_say_what_would_have_been_right() {
         (fedtvd(&["sweep"]), "no [sweep] table"),
         (sweep(&grid, &out, &["--shard", "4/4"]), "shards count from 0 to 3"),
         (sweep(&grid, &out, &["--shards", "4"]), "SLURM_ARRAY_TASK_ID"),
+        (sweep(&grid, &out, &["--shards", "0"]), "there must be at least 1"),
+        (sweep(&grid, &out, &["--list", "--shard", "0/2"]), "'--list' cannot be used with '--shard"),
         (sweep(&grid, &out, &["--workers", "0"]), "at least 1"),
+        (sweep(&grid, Path::new(&grid), &[]), "is a file; it must be a folder"),
     ];
     for (answer, words) in cases {
         assert!(answer.code == 2 && answer.err.contains(words), "{} {}", answer.code, answer.err);

@@ -38,8 +38,8 @@ pub(crate) fn fewer_seeds(strategies: &[Strategy]) -> Vec<String> {
         .map(|(seeds, labels)| {
             let named: Vec<String> = seeds.iter().map(u64::to_string).collect();
             format!(
-                "Of {} there are {} of {all} seeds ({}): accuracies are over these alone, differences over the seeds that \
-                 both have.",
+                "Of {} there are {} of {all} seeds ({}): accuracies are over these alone, differences over the \
+                 seeds that the baseline has too.",
                 listed(labels, "and"),
                 seeds.len(),
                 named.join(", ")

@@ -23,7 +23,7 @@ pub struct Collection {
 #[derive(Debug, Error)]
 pub enum CollectionError {
     /// A directory that cannot be listed.
-    #[error("listing {path}: {error}")]
+    #[error("{path} cannot be searched for runs: {error}")]
     List {
         /// Which.
         path: String,
@@ -34,7 +34,9 @@ pub enum CollectionError {
     #[error("there is no run below {0}; a run directory has a manifest.json, and \"fedtvd run\" makes one")]
     NoRun(String),
     /// Runs, but none that is done.
-    #[error("none of {0} runs is finished; \"fedtvd resume DIR\" goes on with one")]
+    #[error(
+        "no run is finished, {0} are begun; \"fedtvd resume DIR\" goes on with one, the same \"fedtvd sweep\" with all of a sweep"
+    )]
     NoneFinished(usize),
     /// A strategy that no run has.
     #[error("no run has the strategy {label}; there are {all}")]

@@ -91,7 +91,7 @@ impl Preset {
         }
     }
 
-    /// Its runs. `config` may change the protocol; data sets, models, strategies and settings are the preset's.
+    /// Its runs. `config` may change the protocol, and name a model; all else is the preset's.
     pub fn cells(
         self,
         config: &Config,
@@ -99,20 +99,21 @@ impl Preset {
         strategies: &[String],
         seeds: &[u64],
     ) -> Result<Vec<Cell>, GridError> {
-        cells(config, &self.axes(datasets, strategies, seeds))
+        let named = config.paths().iter().any(|path| path == "model.name");
+        cells(config, &self.axes(datasets, strategies, seeds, !named))
     }
 
     /// The keys that it sets itself, whatever a configuration says.
     pub fn keys(self) -> Result<BTreeSet<String>, GridError> {
         let dataset = self.datasets()[..1].iter().map(|set| (*set).to_owned()).collect::<Vec<_>>();
-        swept(&self.axes(&dataset, &self.strategies()[..1], &[1]))
+        swept(&self.axes(&dataset, &self.strategies()[..1], &[1], true))
     }
 
-    fn axes(self, datasets: &[String], strategies: &[String], seeds: &[u64]) -> [Axis; 4] {
+    fn axes(self, datasets: &[String], strategies: &[String], seeds: &[u64], models: bool) -> [Axis; 4] {
         let one = |path: &str, value: Value| vec![(path.to_owned(), value)];
         let data = |set: &String| {
-            let model = ("model.name".to_owned(), Value::Text(model(set).to_owned()));
-            vec![("data.set".to_owned(), Value::Text(set.clone())), model]
+            let model = models.then(|| ("model.name".to_owned(), Value::Text(model(set).to_owned())));
+            one("data.set", Value::Text(set.clone())).into_iter().chain(model).collect()
         };
         let axis = |path: &str, choices| Axis { path: path.to_owned(), line: 0, choices };
         let seeds = seeds.iter().map(|seed| one("seed", Value::Whole(*seed))).collect();
@@ -136,7 +137,7 @@ pub fn protocol() -> Config {
 }
 
 /// The paper's model of a data set, and of those like it.
-fn model(dataset: &str) -> &'static str {
+pub fn model(dataset: &str) -> &'static str {
     match dataset {
         "cifar10" => "resnet18",
         "cifar100" => "resnet34",

@@ -6,7 +6,7 @@ use crate::figures::{Figure, figures, tell_apart};
 use crate::heading::{heading, population};
 use crate::illustration::{distinct, illustration, papers_clients};
 use crate::record::{Record, Unfinished};
-use crate::setting::{Setting, place, shown};
+use crate::setting::{Setting, place};
 use crate::summary::{Deviation, LAST, LEAST_FOR_A_TEST, Question, Row, rows};
 use crate::table::Table;
 use crate::timing::Timing;
@@ -70,13 +70,15 @@ pub struct Request {
     pub order: Vec<String>,
     /// Whether times are left out.
     pub without_timing: bool,
+    /// What it is called. Not what its runs are called: sweeps share runs, which bear the name of the first.
+    pub title: Option<String>,
 }
 
 impl Report {
     /// The report on some runs.
     pub fn new(mut collection: Collection, request: &Request) -> Self {
         let timing = (!request.without_timing).then(|| Timing::of(&collection));
-        let name = name(&collection);
+        let name = request.title.clone().unwrap_or_else(|| "Strategies compared".to_owned());
         let order = |label: &str| {
             let asked = request.order.iter().position(|own| own == label).unwrap_or(request.order.len());
             (asked, label != request.question.baseline, place(label))
@@ -136,20 +138,6 @@ fn part(setting: Setting, labels: &[String], request: &Request) -> Part {
     }
 }
 
-/// The name that all runs share, if any.
-fn name(collection: &Collection) -> String {
-    let records = collection.settings.iter().flat_map(|setting| &setting.strategies);
-    let mut names: Vec<String> = records
-        .flat_map(|strategy| &strategy.records)
-        .map(|record| shown(&record.config.get("name")))
-        .collect();
-    names.dedup();
-    match names.as_slice() {
-        [only] if !only.is_empty() => only.clone(),
-        _ => "Strategies compared".to_owned(),
-    }
-}
-
 /// The paper's Figure 1 with the strategies of the runs; `None` where their reference is for other classes.
 fn weights_of_the_papers_clients(collection: &Collection, labels: &[String]) -> Option<String> {
     let strategies = || collection.settings.iter().flat_map(|setting| &setting.strategies);
@@ -172,7 +160,8 @@ fn notes(collection: &Collection) -> Vec<String> {
         notes.push(format!("Left out because unfinished: {}.", listed(&words, "and")));
     }
     if collection.unreadable > 0 {
-        notes.push(format!("Left out because unreadable: {} run directories.", collection.unreadable));
+        let runs = if collection.unreadable == 1 { "run" } else { "runs" };
+        notes.push(format!("Left out because unreadable: {} {runs}.", collection.unreadable));
     }
     if collection.versions.len() > 1 {
         notes.push(format!("The runs were made by versions {}.", listed(&collection.versions, "and")));
@@ -181,7 +170,9 @@ fn notes(collection: &Collection) -> Vec<String> {
 }
 
 fn method(question: &Question) -> String {
-    let mut text = format!("Accuracy is the mean of the last {LAST} rounds on the whole test set. ");
+    let mut text = format!(
+        "Accuracy is the mean of the last {LAST} rounds, of all where there are fewer, on the whole test set. "
+    );
     let _ = match question.deviation {
         Deviation::Seeds => write!(text, "Behind ± stands the deviation (n - 1) over seeds of these means. "),
         Deviation::Rounds => write!(

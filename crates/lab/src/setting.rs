@@ -148,7 +148,7 @@ fn title(own: &Values, all: &[Values]) -> String {
 }
 
 /// A value without quotation marks.
-pub(crate) fn shown(value: &Value) -> String {
+pub fn shown(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
         Value::Number(number) => number.to_string(),

@@ -20,6 +20,9 @@ impl Shard {
 
     /// Part i of `count`, where a scheduler's environment says i: Slurm's array or Kubernetes' indexed job.
     pub fn scheduled(count: usize, variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
+        if count == 0 {
+            return Self::new(0, 0);
+        }
         let number = |name: &str| match variable(name) {
             None => Ok(None),
             Some(text) => match text.trim().parse::<usize>() {

@@ -195,6 +195,7 @@ impl Certs {
     }
 }
 
+/// What the authority's certificate says. Where it signs others, only its name counts.
 fn authority(days: i64) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name.push(DnType::CommonName, "fedtvd federation");

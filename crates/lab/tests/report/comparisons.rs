@@ -148,7 +148,7 @@ fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
     assert_eq!(
         part.setting.notes,
         [
-            "Of fedtvd there are 2 of 4 seeds (1, 2): accuracies are over these alone, differences over the seeds that both have."
+            "Of fedtvd there are 2 of 4 seeds (1, 2): accuracies are over these alone, differences over the seeds that the baseline has too."
         ]
     );
     let texts: Vec<&str> = part.table.columns[0].cells.iter().map(|cell| cell.text.as_str()).collect();

@@ -19,6 +19,20 @@ fn a_report_without_timing_does_not_depend_on_where_when_or_in_which_order_runs_
 }
 
 #[test]
+fn a_report_is_called_what_was_asked_for_whatever_its_runs_are_called() {
+    let called = |names: [&str; 2], title: Option<&str>| {
+        let [one, two] = names.map(|name| format!("name={name}"));
+        let runs = vec![run("fedavg", 1, &[0.5], &[&one]), run("fedtvd", 1, &[0.6], &[&two])];
+        let title = title.map(str::to_owned);
+        Report::new(Collection::of(runs, Vec::new(), 0), &Request { title, ..Request::default() }).files()
+    };
+    assert_eq!(called(["a", "a"], None), called(["a", "b"], None));
+    let page =
+        |files: Vec<(String, String)>| files.into_iter().find(|(name, _)| name == "report.md").unwrap().1;
+    assert!(page(called(["a", "a"], Some("mine"))).starts_with("# mine\n"));
+}
+
+#[test]
 fn timing_stands_in_a_section_of_its_own_or_nowhere() {
     let request = Request { question: question(), ..Request::default() };
     let with = Report::new(Collection::of(grid(), Vec::new(), 0), &request).files();

@@ -219,6 +219,21 @@ fn a_server_gets_other_names_and_clients_keep_their_certificates() {
     assert!(certs.renew_server(&["new:7443".to_owned()], 10).is_err() && trusts("new.example.org"));
 }
 
+#[test]
+fn a_server_can_be_renewed_under_an_authority_that_is_past_its_date() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path();
+    let certs = Certs::init(place, &[], -1).unwrap();
+    let trusted = || {
+        let shown = tls::chain(&place.join("server.pem")).unwrap();
+        let name = ServerName::try_from("localhost").unwrap();
+        verifier(&place.join("ca.pem")).verify_server_cert(&shown[0], &[], &name, &[], UnixTime::now())
+    };
+    assert!(trusted().unwrap_err().to_string().contains("expired"));
+    certs.renew_server(&[], 10).unwrap();
+    trusted().unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn one_certificate_cannot_take_all_connections() {
     let stage = Stage::new(2);
