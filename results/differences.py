@@ -10,8 +10,8 @@ import pathlib
 import statistics
 import sys
 
-# 97.5 % quantiles of Student's t by degrees of freedom.
-T = {1: 12.706205, 2: 4.302653, 3: 3.182446, 4: 2.776445, 5: 2.570582}
+# 97.5 % quantiles of Student's t from one degree of freedom on.
+T = [12.706205, 4.302653, 3.182446, 2.776445, 2.570582, 2.446912, 2.364624, 2.306004, 2.262157]
 
 
 def settings(name):
@@ -29,7 +29,8 @@ def window(first, last):
 
 
 def rounds_to(target):
-    """The first round at which the mean of ten rounds, this and those before it, reaches a target."""
+    """The first round at which the mean of ten rounds, this and those before it, reaches a target; one more than
+    there are where it never does."""
 
     def rounds(curve):
         means = (statistics.mean(curve[end - 10 : end]) for end in range(10, len(curve) + 1))
@@ -51,7 +52,7 @@ def interval(values):
     mean = statistics.mean(values)
     if len(values) < 2:
         return f"{mean:+.2f}"
-    half = T[len(values) - 1] * statistics.stdev(values) / math.sqrt(len(values))
+    half = T[len(values) - 2] * statistics.stdev(values) / math.sqrt(len(values))
     return f"{mean:+.2f} [{mean - half:+.2f}, {mean + half:+.2f}]"
 
 

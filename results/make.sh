@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The findings from their configurations: for each sweep beside this script, runs what is missing and writes table, figures,
 # page and accuracy per round into a folder of its name. It goes on where it was stopped, and sweeps share the runs that they
-# have in common; all of them take about a day of two cores.
+# have in common; all of them take about ten hours of two cores.
 #
 #   FEDTVD_DATA=DIR results/make.sh RUNS [NAME…]
 #
