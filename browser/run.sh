@@ -27,5 +27,5 @@ seed = [1, 2, 3, 4, 5, 6]
 split = [{ alpha = 0.1 }, { alpha = 1.0 }, { kind = "iid" }]
 TOML
 "$fedtvd" sweep "$work/grid.toml" --quiet --out "$work/sweep" > "$work/sweep.txt"
-"$fedtvd" report "$work/sweep" --quiet --no-timing > "$work/report.txt"
+"$fedtvd" report "$work/sweep" --title "label skew on fmnist-mini" --quiet --no-timing > "$work/report.txt"
 python3 "$here/pages.py" "compare=$work/compare/report.html" "sweep=$work/sweep/report/report.html" "$@"
