@@ -1,5 +1,6 @@
 //! A sweep while it runs: on a terminal a bar with the time left and a line per run, elsewhere a line per finished run.
 
+use crate::request::per_cent;
 use crate::run::duration;
 use fedtvd_lab::grid::Cell;
 use fedtvd_lab::sweep::{Event, Standing};
@@ -72,7 +73,7 @@ impl Overview {
                 counts.done += 1;
                 self.bar(place, |bar| {
                     bar.set_position(line.round.into());
-                    bar.set_message(format!("{:.1} %", 100.0 * line.accuracy));
+                    bar.set_message(per_cent(line.accuracy, 1));
                 });
                 self.summarise(&counts);
             }
@@ -83,7 +84,7 @@ impl Overview {
                     counts.behind += self.rounds[place];
                 }
                 let end = match standing {
-                    Standing::Done(summary) => format!("{:.2} %", 100.0 * summary.last10_accuracy),
+                    Standing::Done(summary) => per_cent(summary.last10_accuracy, 2),
                     Standing::Stopped(0) => "not begun".to_owned(),
                     Standing::Stopped(rounds) => format!("stopped after round {rounds}"),
                     Standing::Elsewhere => "another process is at it".to_owned(),

@@ -1,6 +1,6 @@
 //! Live progress: bars on a terminal, plain lines elsewhere.
 
-use crate::request::tell;
+use crate::request::{per_cent, tell};
 use crate::run::duration;
 use fedtvd_lab::comparison::{Comparison, Progress};
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -61,7 +61,7 @@ impl Bars {
         let length = bar.length().unwrap_or(1).max(1) as usize;
         let seeds = |rounds: u64| rounds as usize * self.seeds / length;
         let done = seeds(place);
-        bar.set_message(format!("{done}/{}  {:.1} %", self.seeds, 100.0 * progress.accuracy));
+        bar.set_message(format!("{done}/{}  {}", self.seeds, per_cent(progress.accuracy, 1)));
         let images = self.images.fetch_add(progress.images, Ordering::Relaxed) + progress.images;
         let rounds = self.rounds.fetch_add(1, Ordering::Relaxed) + 1;
         let seconds = self.started.elapsed().as_secs_f64();
@@ -69,9 +69,9 @@ impl Bars {
         let speed = HumanCount((images as f64 / seconds) as u64);
         self.summary.set_message(format!("{} left · {speed} images/s", duration(left)));
         if self.plain && done > seeds(place - 1) {
-            let accuracy = 100.0 * progress.accuracy;
+            let accuracy = per_cent(progress.accuracy, 1);
             tell(format_args!(
-                "{}  {done}/{} seeds  {accuracy:.1} %  {} left",
+                "{}  {done}/{} seeds  {accuracy}  {} left",
                 bar.prefix(),
                 self.seeds,
                 duration(left)

@@ -5,7 +5,6 @@ use clap::Args;
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use fedtvd_run::digest::sha256;
-use fedtvd_run::simulation::Means;
 use fedtvd_run::value::Value;
 use std::collections::BTreeSet;
 use std::io::Write as _;
@@ -235,10 +234,15 @@ pub(crate) struct Resources {
 
 impl Resources {
     /// As the run wants them.
-    pub(crate) fn means(self) -> Result<Means, Failure> {
-        Ok(Means {
+    pub(crate) fn checked(self) -> Result<fedtvd_run::simulation::Resources, Failure> {
+        Ok(fedtvd_run::simulation::Resources {
             workers: workers(self.workers)?,
             update_memory: self.update_memory.saturating_mul(1 << 20),
         })
     }
+}
+
+/// A fraction in per cent, or a dash where there is none.
+pub(crate) fn per_cent(fraction: Option<f64>, digits: usize) -> String {
+    fraction.map_or_else(|| "–".to_owned(), |fraction| format!("{:.digits$} %", 100.0 * fraction))
 }

@@ -29,7 +29,7 @@ impl Resume {
     /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let places = Places::new(self.data.clone());
-        match Runner::resume(&self.directory, &places, self.resources.means()?).map_err(failure)? {
+        match Runner::resume(&self.directory, &places, self.resources.checked()?).map_err(failure)? {
             Ok(runner) => go(runner, &self.watch, self.output),
             Err(summary) => {
                 self.watch.note(self.output, "this run is done; nothing to go on with");

@@ -1,6 +1,6 @@
 //! `fedtvd run [CONFIG]`: one experiment into a run directory.
 
-use crate::request::{Configured, Failure, Output, Resources, quoted, unused};
+use crate::request::{Configured, Failure, Output, Resources, per_cent, quoted, unused};
 use crate::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
@@ -37,11 +37,11 @@ impl Run {
         let config = self.configured.read()?;
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
-        let means = self.resources.means()?;
+        let resources = self.resources.checked()?;
         if self.dry_run {
             let setup = Setup::new(&experiment, &data).map_err(Failure::request)?;
-            let estimate = estimate(&experiment, &setup, means).map_err(Failure::work)?;
-            return self.output.answer(&estimate, || estimated(&estimate, means.workers));
+            let estimate = estimate(&experiment, &setup, resources).map_err(Failure::work)?;
+            return self.output.answer(&estimate, || estimated(&estimate, resources.workers));
         }
         let out = match &self.out {
             Some(out) => out.clone(),
@@ -58,7 +58,7 @@ impl Run {
                 unused(&name, &config, "")
             }
         };
-        let runner = Runner::start(&config, &data, &out, means).map_err(failure)?;
+        let runner = Runner::start(&config, &data, &out, resources).map_err(failure)?;
         go(runner, &self.watch, self.output)
     }
 }
@@ -96,14 +96,14 @@ pub(crate) fn finished(summary: &Summary) -> String {
     let memory =
         summary.peak_memory_bytes.map_or(String::new(), |bytes| format!(" · {} MB", bytes / 1_000_000));
     format!(
-        "{}, seed {}: {:.2} % (mean of the last {} rounds), {:.2} % after round {}\n\
+        "{}, seed {}: {} (mean of the last {} rounds), {} after round {}\n\
          {:.0} s · {:.0} images/s{memory}\n\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
         summary.seed,
-        100.0 * summary.last10_accuracy,
+        per_cent(summary.last10_accuracy, 2),
         summary.rounds.min(LAST as u32),
-        100.0 * summary.accuracy,
+        per_cent(summary.accuracy, 2),
         summary.rounds,
         summary.seconds,
         summary.images_per_second,

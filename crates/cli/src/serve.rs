@@ -1,10 +1,11 @@
 //! `fedtvd serve [CONFIG]`: the server of a federation, and questions to a running one.
 
-use crate::request::{Configured, Failure, Output, tell, workers};
+use crate::request::{Configured, Failure, Output, per_cent, tell, workers};
 use crate::run::{failure as run_failure, finished};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_core::profile::ClientId;
+use fedtvd_core::record::RoundRecord;
 use fedtvd_net::allow::AllowList;
 use fedtvd_net::event::{Event, Log as EventLog};
 use fedtvd_net::link::Security;
@@ -12,7 +13,6 @@ use fedtvd_net::muffle::muffled;
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{FederationError, Options, Ready, Work, farewell, prepare};
 use fedtvd_net::status::ask;
-use fedtvd_run::line::Line;
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::summary::Summary;
 use std::collections::BTreeSet;
@@ -197,23 +197,23 @@ impl Serve {
         })
     }
 
-    fn show(&self, line: &Line) {
+    fn show(&self, line: &RoundRecord) {
         if self.output.quiet {
             return;
         }
         match self.log {
             Log::Json => tell(serde_json::to_string(line).unwrap_or_default()),
-            Log::Text if line.accuracy.is_nan() => {
+            Log::Text if line.accuracy.is_none() => {
                 tell(format_args!(
-                    "round {}: nobody could judge the model  {:.2} s",
+                    "round {}: the model was not evaluated  {:.2} s",
                     line.round, line.seconds
                 ));
             }
             Log::Text => tell(format_args!(
-                "round {}: accuracy {:.2} %  loss {:.4}  {:.2} s",
+                "round {}: accuracy {}  loss {:.4}  {:.2} s",
                 line.round,
-                100.0 * line.accuracy,
-                line.loss,
+                per_cent(line.accuracy, 2),
+                line.loss.unwrap_or_default(),
                 line.seconds
             )),
         }

@@ -195,7 +195,7 @@ impl<'a> CellView<'a> {
             state,
             rounds,
             failure,
-            last10_accuracy: summary.map(|summary| summary.last10_accuracy),
+            last10_accuracy: summary.and_then(|summary| summary.last10_accuracy),
         }
     }
 }

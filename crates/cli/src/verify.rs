@@ -39,7 +39,7 @@ impl Verify {
                 tell(format_args!("round {round} recomputed"));
             }
         };
-        let verdict = verify(&self.directory, &places, self.resources.means()?, rounds.as_ref(), &mut show);
+        let verdict = verify(&self.directory, &places, self.resources.checked()?, rounds.as_ref(), &mut show);
         let verdict = verdict.map_err(|error| match error {
             VerifyError::Run(error) => failure(error),
             error @ VerifyError::Model { .. } => Failure::work(error),

@@ -1,10 +1,10 @@
 //! Watching a run: a bar on a terminal, plain lines elsewhere, JSON lines on request.
 
-use crate::request::{Failure, Output, tell};
+use crate::request::{Failure, Output, per_cent, tell};
 use crate::run::duration;
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fedtvd_run::line::Line;
+use fedtvd_core::record::RoundRecord;
 use fedtvd_run::runner::Runner;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
@@ -80,15 +80,15 @@ impl Watch {
 
 impl Viewer {
     /// Shows a round.
-    pub(crate) fn show(&mut self, line: &Line) {
+    pub(crate) fn show(&mut self, line: &RoundRecord) {
         match self {
             Self::Silent => {}
             Self::Json => tell(serde_json::to_string(line).expect("a line is plain data")),
             Self::Bar(bar) => {
                 bar.set_position(line.round.into());
                 bar.set_message(format!(
-                    "{:.1} %  {} left",
-                    100.0 * line.accuracy,
+                    "{}  {} left",
+                    per_cent(line.accuracy, 1),
                     duration(bar.eta().as_secs_f64())
                 ));
             }
@@ -96,10 +96,10 @@ impl Viewer {
                 let done = f64::from(line.round - *first);
                 let left = started.elapsed().as_secs_f64() / done * f64::from(*rounds - line.round);
                 tell(format_args!(
-                    "round {}/{rounds}  accuracy {:.2} %  loss {:.4}  {:.2} s  {} left",
+                    "round {}/{rounds}  accuracy {}  loss {:.4}  {:.2} s  {} left",
                     line.round,
-                    100.0 * line.accuracy,
-                    line.loss,
+                    per_cent(line.accuracy, 2),
+                    line.loss.unwrap_or_default(),
                     line.seconds,
                     duration(left),
                 ));

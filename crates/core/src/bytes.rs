@@ -51,10 +51,7 @@ impl Job {
     }
 
     fn sealing(&self) -> Sealing<'_> {
-        let mut sealing = Sealing::default();
-        sealing.put("model", &self.offer.params.values);
-        sealing.put_memory("carried", &self.offer.carried);
-        sealing
+        vectors(&self.offer.params, &self.offer.carried)
     }
 
     fn header(&self) -> JobHeader {
@@ -86,6 +83,14 @@ impl Job {
     }
 }
 
+/// A model and the vectors that travel beside it.
+fn vectors<'a>(params: &'a Params, carried: &'a Memory) -> Sealing<'a> {
+    let mut sealing = Sealing::default();
+    sealing.put("model", &params.values);
+    sealing.put_memory("carried", carried);
+    sealing
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UploadHeader {
@@ -96,10 +101,13 @@ pub(crate) struct UploadHeader {
 impl Upload {
     /// The upload's bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let mut sealing = Sealing::default();
-        sealing.put("model", &self.params.values);
-        sealing.put_memory("carried", &self.carried);
-        sealing.seal("upload", &UploadHeader { client: self.client, report: self.report })
+        let header = UploadHeader { client: self.client, report: self.report };
+        vectors(&self.params, &self.carried).seal("upload", &header)
+    }
+
+    /// How the bytes of an upload begin whose vectors are as long as these.
+    pub fn head(client: ClientId, report: Report, params: &Params, carried: &Memory) -> Vec<u8> {
+        vectors(params, carried).head("upload", &UploadHeader { client, report })
     }
 
     /// An upload for a model of this layout. Its numbers may be anything: the round validates them.

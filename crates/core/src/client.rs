@@ -3,7 +3,7 @@
 use crate::failure::ClientFailure;
 use crate::job::Job;
 use crate::memory::Memory;
-use crate::profile::Client;
+use crate::profile::ClientData;
 use crate::recipe::Strategy;
 use crate::rules::Task;
 use crate::trainer::Trainer;
@@ -16,18 +16,18 @@ use crate::updates::{Report, Upload};
 pub fn train(
     strategy: &Strategy,
     job: &Job,
-    client: &Client<'_>,
+    client: &ClientData,
     memory: Option<&Memory>,
     trainer: &mut dyn Trainer,
 ) -> Result<(Upload, Memory), ClientFailure> {
     let offer = &job.offer;
-    let logits = logits(strategy, client.counts, job);
+    let offsets = offsets(strategy, &client.counts, job);
     let task = Task {
         base: &offer.params,
         carried: &offer.carried,
         client,
         local: &offer.local,
-        pass: offer.local.pass(job.key, logits.as_deref()),
+        pass: offer.local.pass(job.key, offsets.as_deref()),
     };
     let memory = memory.filter(|_| job.accepted.is_some());
     let trained = strategy.local.train(&task, memory, trainer)?;
@@ -38,12 +38,12 @@ pub fn train(
         losses: trained.losses,
         remembers: !strategy.local.needs().remembers || job.accepted.is_none() || memory.is_some(),
     };
-    let upload = Upload { client: client.id, params: trained.params, carried: trained.carried, report };
+    let upload = Upload { client: job.client, params: trained.params, carried: trained.carried, report };
     Ok((upload, trained.memory))
 }
 
 /// What the loss adds to the logits; nothing where it adds the same to all, which softmax cannot see.
-fn logits(strategy: &Strategy, counts: &[u64], job: &Job) -> Option<Vec<f32>> {
+fn offsets(strategy: &Strategy, counts: &[u64], job: &Job) -> Option<Vec<f32>> {
     let offsets = strategy.loss.offsets(counts, &job.offer.reference);
     let constant = offsets.iter().all(|offset| *offset == offsets[0]);
     (!constant).then(|| offsets.into_iter().map(|offset| offset as f32).collect())

@@ -63,7 +63,7 @@ fn plain(case: &Case<'_>) -> Pass<'static> {
         sgd: Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0 },
         pull: None,
         push: None,
-        logits: None,
+        offsets: None,
     }
 }
 
@@ -181,8 +181,8 @@ fn offsets_train(case: &Case<'_>) -> bool {
     let mut tilted = vec![0.0; case.classes];
     tilted[0] = 3.0;
     let step = |i: usize| f64::from(plainly.values[i]) - f64::from(case.start.values[i]);
-    differs_by(case.start, &after(case, &[Pass { logits: Some(&equal), ..pass }]), step)
-        && !differs_by(case.start, &after(case, &[Pass { logits: Some(&tilted), ..pass }]), step)
+    differs_by(case.start, &after(case, &[Pass { offsets: Some(&equal), ..pass }]), step)
+        && !differs_by(case.start, &after(case, &[Pass { offsets: Some(&tilted), ..pass }]), step)
 }
 
 fn offsets_do_not_predict(case: &Case<'_>) -> bool {
@@ -191,7 +191,7 @@ fn offsets_do_not_predict(case: &Case<'_>) -> bool {
     }
     let mut tilted = vec![0.0; case.classes];
     tilted[0] = 50.0;
-    let judge = |logits| (case.trainer)().evaluate(case.start, case.rows, logits);
+    let judge = |offsets| (case.trainer)().evaluate(case.start, case.rows, offsets);
     match (judge(None), judge(Some(&tilted))) {
         (Ok(plain), Ok(tilted)) => plain.confusion == tilted.confusion && plain.loss != tilted.loss,
         _ => false,
@@ -266,9 +266,9 @@ mod tests {
             &mut self,
             params: &Params,
             rows: &[u32],
-            logits: Option<&[f32]>,
+            offsets: Option<&[f32]>,
         ) -> Result<Evaluation, TrainFailure> {
-            self.0.evaluate(params, rows, logits)
+            self.0.evaluate(params, rows, offsets)
         }
     }
 
@@ -285,7 +285,7 @@ mod tests {
             ("a push", |pass| pass.push = None),
             ("momentum adds", |pass| pass.sgd.momentum = 0.0),
             ("Nesterov", |pass| pass.sgd.nesterov = false),
-            ("offsets enter the training", |pass| pass.logits = None),
+            ("offsets enter the training", |pass| pass.offsets = None),
         ];
         for (sentence, oversight) in oversights {
             let found =

@@ -8,7 +8,6 @@
 //! hypotenuse is the root mean square of the clients' updates.
 
 use crate::params::Params;
-use crate::updates::{Accepted, BLOCK, Part, ReadFailure};
 use serde::{Deserialize, Serialize};
 
 /// The clients' drift in one round.
@@ -20,27 +19,46 @@ pub struct Drift {
     pub along: f64,
 }
 
-impl Drift {
-    /// The drift of accepted updates from `base`, in blocks and in client order.
-    pub(crate) fn of(base: &Params, accepted: &Accepted<'_>, weights: &[f64]) -> Result<Self, ReadFailure> {
-        let (mut squares, mut along) = (0.0, 0.0);
-        let (mut model, mut mean) = (vec![0.0; BLOCK], vec![0.0; BLOCK]);
-        for (place, base) in base.trainable().chunks(BLOCK).enumerate() {
-            let start = place * BLOCK;
-            let (model, mean) = (&mut model[..base.len()], &mut mean[..base.len()]);
-            mean.fill(0.0);
-            for (k, s) in weights.iter().enumerate() {
-                accepted.read(k, Part::Model, start..start + base.len(), model)?;
-                for ((mean, &x), &w) in mean.iter_mut().zip(&*model).zip(base) {
-                    let update = f64::from(x) - f64::from(w);
-                    *mean += s * update;
-                    squares += s * update * update;
-                }
-            }
-            along += mean.iter().map(|m| m * m).sum::<f64>();
+/// The sums of a drift while the models are read in blocks, from the first value on.
+pub(crate) struct DriftSum<'a> {
+    base: &'a [f32],
+    weights: &'a [f64],
+    /// Values of the base that were added.
+    done: usize,
+    squares: f64,
+    along: f64,
+}
+
+impl<'a> DriftSum<'a> {
+    /// The drift from `base` of clients with these weights, before any value.
+    pub(crate) fn new(base: &'a Params, weights: &'a [f64]) -> Self {
+        Self { base: base.trainable(), weights, done: 0, squares: 0.0, along: 0.0 }
+    }
+
+    /// Adds the clients' values from `start` on. A block that was added already is passed over.
+    pub(crate) fn add(&mut self, start: usize, blocks: &[Vec<f32>]) {
+        let len = blocks.first().map_or(0, Vec::len).min(self.base.len().saturating_sub(start));
+        if start != self.done || len == 0 {
+            return;
         }
+        let base = &self.base[start..start + len];
+        let mut mean = vec![0.0; len];
+        for (s, block) in self.weights.iter().zip(blocks) {
+            for ((mean, &x), &w) in mean.iter_mut().zip(block).zip(base) {
+                let update = f64::from(x) - f64::from(w);
+                *mean += s * update;
+                self.squares += s * update * update;
+            }
+        }
+        self.along += mean.iter().map(|m| m * m).sum::<f64>();
+        self.done += len;
+    }
+
+    /// The drift; `None` unless all values were added.
+    pub(crate) fn finish(&self) -> Option<Drift> {
         // Rounding may leave a little less than nothing between clients that agree.
-        Ok(Self { apart: (squares - along).max(0.0).sqrt(), along: along.sqrt() })
+        let apart = (self.squares - self.along).max(0.0).sqrt();
+        (self.done == self.base.len()).then_some(Drift { apart, along: self.along.sqrt() })
     }
 }
 
@@ -48,21 +66,21 @@ impl Drift {
 mod tests {
     use super::*;
     use crate::layout::Layout;
-    use crate::memory::Memory;
-    use crate::updates::{InMemory, Report, Upload};
+    use crate::updates::BLOCK;
     use std::sync::Arc;
 
     fn drift(base: &[f32], models: &[Vec<f32>], weights: &[f64]) -> Drift {
-        let layout = Arc::new(Layout::vector(base.len()));
-        let params = |values: &[f32]| Params { layout: Arc::clone(&layout), values: values.to_vec() };
-        let report = Report { round: 0, steps: 1, reach: 0.1, losses: [1.0, 1.0], remembers: true };
-        let answer = |(k, model): (usize, &Vec<f32>)| {
-            let client = k as u32;
-            (client, Ok(Upload { client, params: params(model), carried: Memory::default(), report }))
-        };
-        let updates = InMemory::new(models.iter().enumerate().map(answer).collect());
-        let accepted = Accepted::new(&updates, (0..models.len()).collect(), vec![report; models.len()]);
-        Drift::of(&params(base), &accepted, weights).unwrap()
+        let base = Params { layout: Arc::new(Layout::vector(base.len())), values: base.to_vec() };
+        let mut sum = DriftSum::new(&base, weights);
+        for start in (0..base.values.len()).step_by(BLOCK) {
+            let block = |model: &Vec<f32>| model[start..model.len().min(start + BLOCK)].to_vec();
+            let blocks: Vec<Vec<f32>> = models.iter().map(block).collect();
+            assert_eq!(sum.finish(), None, "some values are missing");
+            sum.add(start, &blocks);
+            // A rule may read a block again.
+            sum.add(start, &blocks);
+        }
+        sum.finish().unwrap()
     }
 
     #[test]

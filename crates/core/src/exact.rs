@@ -12,9 +12,9 @@ pub trait Problem: Send {
     /// How many rows there are.
     fn rows(&self) -> usize;
     /// Adds the gradient of one row's loss to `gradient`, and gives the loss.
-    fn gradient(&self, w: &[f32], row: u32, logits: Option<&[f32]>, gradient: &mut [f64]) -> f64;
+    fn gradient(&self, w: &[f32], row: u32, offsets: Option<&[f32]>, gradient: &mut [f64]) -> f64;
     /// Loss, true class and predicted class of one row, and the number of classes.
-    fn judge(&self, w: &[f32], row: u32, logits: Option<&[f32]>) -> (f64, [usize; 3]);
+    fn judge(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]);
 }
 
 /// A trainer that steps along exact gradients.
@@ -62,7 +62,7 @@ impl<P: Problem> Trainer for Exact<P> {
             for batch in pass.order(pass.first_epoch + epoch, rows).chunks(pass.batch) {
                 let mut gradient = vec![0.0; w.len()];
                 for &row in batch {
-                    sum += self.problem.gradient(w, row, pass.logits, &mut gradient);
+                    sum += self.problem.gradient(w, row, pass.offsets, &mut gradient);
                 }
                 let mean: Vec<f32> = gradient.iter().map(|g| (g / batch.len() as f64) as f32).collect();
                 step(pass, w, &mut self.velocity, &mean);
@@ -83,14 +83,14 @@ impl<P: Problem> Trainer for Exact<P> {
         &mut self,
         params: &Params,
         rows: &[u32],
-        logits: Option<&[f32]>,
+        offsets: Option<&[f32]>,
     ) -> Result<Evaluation, TrainFailure> {
         self.check(rows)?;
         let Some(&first) = rows.first() else { return Err(TrainFailure::NoSamples) };
-        let (_, [_, _, classes]) = self.problem.judge(params.trainable(), first, logits);
+        let (_, [_, _, classes]) = self.problem.judge(params.trainable(), first, offsets);
         let mut evaluation = Evaluation::empty(classes);
         for &row in rows {
-            let (loss, [label, guess, _]) = self.problem.judge(params.trainable(), row, logits);
+            let (loss, [label, guess, _]) = self.problem.judge(params.trainable(), row, offsets);
             evaluation.loss += loss;
             evaluation.confusion[label * classes + guess] += 1;
         }
@@ -121,8 +121,8 @@ impl Problem for Quadratic {
         loss
     }
 
-    fn judge(&self, w: &[f32], row: u32, logits: Option<&[f32]>) -> (f64, [usize; 3]) {
-        (self.gradient(w, row, logits, &mut vec![0.0; w.len()]), [0, 0, 1])
+    fn judge(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {
+        (self.gradient(w, row, offsets, &mut vec![0.0; w.len()]), [0, 0, 1])
     }
 }
 

@@ -77,6 +77,9 @@ pub enum ClientFailure {
         /// What it holds.
         value: f32,
     },
+    /// A failure as the record of an earlier round states it.
+    #[error("{0}")]
+    Recorded(String),
 }
 
 impl From<TrainFailure> for ClientFailure {

@@ -3,10 +3,9 @@
 use crate::local::Local;
 use crate::memory::Memory;
 use crate::params::Params;
-use crate::profile::{ClientId, Profile};
+use crate::profile::ClientId;
 use crate::statistic::{Ask, Reference};
 use crate::stream::Key;
-use crate::updates::Updates;
 use std::sync::Arc;
 
 /// One client's work in one round. With the client's data and the memory that it names, it says everything.
@@ -46,12 +45,4 @@ pub struct Survey {
     pub ask: Ask,
     /// The Q that distances refer to.
     pub reference: Reference,
-}
-
-/// The clients, wherever they are. It holds their memory and may run a job again: a job is a pure function.
-pub trait Fleet {
-    /// Every client's size and statistic.
-    fn survey(&mut self, survey: &Survey) -> Vec<Profile>;
-    /// The outcomes of a round's jobs.
-    fn work(&mut self, jobs: &[Job]) -> Box<dyn Updates>;
 }

@@ -3,7 +3,7 @@
 //! Pure functions over plain data. Nothing here reads a clock, a file, an environment variable or a global
 //! generator, and nothing starts a thread: the same state and the same updates give the same bits anywhere.
 
-mod acceptance;
+pub mod acceptance;
 pub mod bytes;
 pub mod client;
 pub mod conformance;
@@ -39,3 +39,4 @@ pub mod stream;
 pub mod trainer;
 pub mod updates;
 pub mod upload_head;
+pub mod upload_stream;

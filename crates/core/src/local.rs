@@ -38,7 +38,7 @@ impl Local {
     }
 
     /// The pass to start from: all epochs, nothing added to the gradient.
-    pub fn pass<'a>(&self, key: Key, logits: Option<&'a [f32]>) -> Pass<'a> {
+    pub fn pass<'a>(&self, key: Key, offsets: Option<&'a [f32]>) -> Pass<'a> {
         Pass {
             epochs: self.epochs,
             first_epoch: 0,
@@ -48,13 +48,21 @@ impl Local {
             sgd: self.sgd,
             pull: None,
             push: None,
-            logits,
+            offsets,
         }
     }
 
     /// Most steps that a client of this size can make in a round.
     pub fn most_steps(&self, size: u64) -> u64 {
         u64::from(self.epochs) * size.div_ceil(self.batch as u64)
+    }
+
+    /// Samples that a client of this size trains on in so many steps; all epochs where the steps are not known.
+    pub fn samples(&self, size: u64, steps: Option<u64>) -> u64 {
+        let (batch, epoch) = (self.batch as u64, size.div_ceil(self.batch as u64).max(1));
+        let steps = steps.unwrap_or(u64::from(self.epochs) * epoch);
+        // The last batch of an epoch may be smaller than the others.
+        size * (steps / epoch) + (batch * (steps % epoch)).min(size)
     }
 
     /// The least and the greatest reach that any number of steps up to all of them has.
@@ -111,7 +119,7 @@ fn widened([least, greatest]: [f64; 2], distance: f64) -> [f64; 2] {
 
 /// What all passes of a round came to.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Course {
+pub struct LocalRun {
     /// The trained model.
     pub params: Params,
     /// Optimiser steps made.
@@ -122,7 +130,7 @@ pub struct Course {
     pub losses: [f64; 2],
 }
 
-impl Course {
+impl LocalRun {
     /// Trains from `start` as `local` orders, with `pull` and `push` in every gradient.
     pub fn run<'a>(
         start: &Params,

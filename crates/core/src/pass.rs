@@ -48,7 +48,7 @@ pub struct Pass<'a> {
     /// A constant vector added to the gradient; one number per trainable parameter.
     pub push: Option<&'a [f32]>,
     /// Added to the logits inside the loss; one number per class.
-    pub logits: Option<&'a [f32]>,
+    pub offsets: Option<&'a [f32]>,
 }
 
 impl Pass<'_> {

@@ -18,14 +18,12 @@ pub struct Profile {
 }
 
 /// What a client has. It stays at the client.
-#[derive(Clone, Copy, Debug)]
-pub struct Client<'a> {
-    /// Who.
-    pub id: ClientId,
+#[derive(Clone, Debug)]
+pub struct ClientData {
     /// Rows that it trains on.
-    pub rows: &'a [u32],
-    /// Rows that it keeps back.
-    pub holdout: &'a [u32],
+    pub rows: Vec<u32>,
+    /// Rows that it keeps back from training.
+    pub holdout: Vec<u32>,
     /// Label counts of the rows that it trains on.
-    pub counts: &'a [u64],
+    pub counts: Vec<u64>,
 }

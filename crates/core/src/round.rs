@@ -1,8 +1,7 @@
 //! One round: `plan` says who does what, `close` makes of the answers the next state. Both are pure, so a
 //! crash between them loses nothing, and the same answers in any order give the same bits.
 
-use crate::acceptance;
-use crate::drift::Drift;
+use crate::drift::DriftSum;
 use crate::failure::ClientFailure;
 use crate::hardened;
 use crate::job::{Job, Offer};
@@ -13,7 +12,7 @@ use crate::record::{ClientRecord, RoundRecord};
 use crate::rules::{Carried, Shares};
 use crate::run::{Run, State};
 use crate::stream::{Key, Purpose};
-use crate::updates::{Accepted, Part, ReadFailure, Report, Updates};
+use crate::updates::{Accepted, ReadFailure, UpdatePart, Updates};
 use std::sync::Arc;
 
 /// The jobs of the next round, in client order.
@@ -53,8 +52,8 @@ fn cohort(run: &Run, state: &State) -> Vec<ClientId> {
 
 /// The state after the round and what happened in it.
 ///
-/// Every update is validated completely before it can touch a sum. A failed or rejected client is data. Below
-/// the quorum the model stays as it is.
+/// Every update was checked completely when it arrived, before it can touch a sum. A failed or rejected client is data.
+/// Below the quorum the model stays as it is.
 pub fn close(
     run: &Run,
     state: &State,
@@ -62,63 +61,47 @@ pub fn close(
     updates: &dyn Updates,
 ) -> Result<(State, RoundRecord), ReadFailure> {
     let mut next = State { round: state.round + 1, ..state.clone() };
-    let mut clients = Vec::with_capacity(jobs.len());
+    let mut record = RoundRecord::new(state);
     let (mut indices, mut reports, mut profiles) = (Vec::new(), Vec::new(), Vec::new());
     for job in jobs {
         let Some(profile) = state.profile(job.client) else { continue };
-        let answer = match updates.outcomes().binary_search_by_key(&job.client, |outcome| outcome.client) {
+        let place = updates.outcomes().binary_search_by_key(&job.client, |outcome| outcome.client);
+        let answer = match place {
             Err(_) => Err(ClientFailure::Absent),
-            Ok(index) => {
-                let answer = acceptance::check(run, job, profile, updates, index)?;
-                if let Ok(report) = answer {
-                    indices.push(index);
-                    reports.push(report);
-                    profiles.push(profile);
-                }
-                answer
-            }
+            Ok(index) => updates.outcomes()[index].answer.clone(),
         };
-        clients.push(ClientRecord::new(profile, job, answer));
+        if let (Ok(index), Ok(checked)) = (place, &answer) {
+            indices.push(index);
+            reports.push(checked.report());
+            profiles.push(profile);
+        }
+        record.clients.push(ClientRecord::new(profile, &state.reference, job, answer));
     }
     let quorum = run.quorum.max(1);
-    let mut record = RoundRecord::new(state.round, state.roster.len(), clients);
     if reports.len() < quorum {
         record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", reports.len()));
         return Ok((next, record));
     }
     hardened::cap_reaches(run, &run.local.in_round(state.round), &profiles, &mut reports);
-    let accepted = Accepted::new(updates, indices, reports);
     let weighting = run.strategy.weighting.as_ref();
     let shares = hardened::shares(weighting, run.mode, &profiles, &mut next.weighting);
-    next.params = Arc::new(moved(run, &state.params, &accepted, &shares, &mut next.server)?);
-    next.carried = Arc::new(carried(run, state, &profiles, &accepted)?);
+    let drift = DriftSum::new(&state.params, &shares.weight);
+    let mut accepted = Accepted::new(updates, indices, reports, drift);
+    next.params = Arc::new(moved(run, &state.params, &mut accepted, &shares, &mut next.server)?);
+    next.carried = Arc::new(carried(run, state, &profiles, &mut accepted)?);
     if run.strategy.local.needs().remembers {
         next.accepted.extend(profiles.iter().map(|profile| (profile.client, state.round)));
     }
     record.count(&shares);
-    record.drift = Some(Drift::of(&state.params, &accepted, &shares.weight)?);
+    record.drift = accepted.drift();
     Ok((next, record))
-}
-
-/// Whether [`close`] will accept the answer of outcome `index` to a job, so that its client can be told at once.
-pub fn verdict(
-    run: &Run,
-    state: &State,
-    job: &Job,
-    updates: &dyn Updates,
-    index: usize,
-) -> Result<Result<Report, ClientFailure>, ReadFailure> {
-    match state.profile(job.client) {
-        Some(profile) => acceptance::check(run, job, profile, updates, index),
-        None => Ok(Err(ClientFailure::BadJob(format!("client {} is not enrolled", job.client)))),
-    }
 }
 
 /// Combines, then steps: the server's rule sees the trainable tensors, buffers are cast as they are.
 fn moved(
     run: &Run,
     base: &Params,
-    accepted: &Accepted<'_>,
+    accepted: &mut Accepted<'_>,
     shares: &Shares,
     memory: &mut Memory,
 ) -> Result<Params, ReadFailure> {
@@ -134,7 +117,7 @@ fn carried(
     run: &Run,
     state: &State,
     profiles: &[&Profile],
-    accepted: &Accepted<'_>,
+    accepted: &mut Accepted<'_>,
 ) -> Result<Memory, ReadFailure> {
     let names = run.strategy.local.needs().carries;
     if names.is_empty() {
@@ -149,27 +132,9 @@ fn carried(
     let mut next = Memory::default();
     for Carried { name, .. } in names {
         let old = state.carried.f32(name).unwrap_or_default();
-        let change = accepted.weighted_sum(Part::Carried(name), 0..old.len(), &factors)?;
+        let change = accepted.weighted_sum(UpdatePart::Carried(name), 0..old.len(), &factors)?;
         let sum = old.iter().zip(change).map(|(&c, change)| (f64::from(c) + change) as f32);
         next.put(name, sum.collect::<Vec<f32>>());
     }
     Ok(next)
-}
-
-impl ClientRecord {
-    fn new(profile: &Profile, job: &Job, answer: Result<Report, ClientFailure>) -> Self {
-        let report = answer.as_ref().ok();
-        Self {
-            client: profile.client,
-            size: profile.size,
-            statistic: profile.statistic.clone(),
-            quality_share: None,
-            size_share: None,
-            weight: None,
-            steps: report.map(|report| report.steps),
-            losses: report.map(|report| report.losses),
-            forgot: job.accepted.is_some() && report.is_some_and(|report| !report.remembers),
-            failure: answer.err(),
-        }
-    }
 }

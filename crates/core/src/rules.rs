@@ -8,7 +8,7 @@ use crate::local::Local;
 use crate::memory::Memory;
 use crate::params::Params;
 use crate::pass::Pass;
-use crate::profile::{Client, Profile};
+use crate::profile::{ClientData, Profile};
 use crate::statistic::{Ask, Reference};
 use crate::trainer::{TrainFailure, Trainer};
 use crate::updates::{Accepted, ReadFailure};
@@ -99,7 +99,7 @@ pub struct Task<'a> {
     /// The server's copy of the vectors that travel beside the model.
     pub carried: &'a Memory,
     /// What the client has.
-    pub client: &'a Client<'a>,
+    pub client: &'a ClientData,
     /// How it trains.
     pub local: &'a Local,
     /// The pass to start from: epochs, key and loss are in it.
@@ -129,7 +129,7 @@ pub trait Combine: Debug + Send + Sync {
     fn combine(
         &self,
         base: &Params,
-        accepted: &Accepted<'_>,
+        accepted: &mut Accepted<'_>,
         weights: &[f64],
     ) -> Result<Vec<f64>, ReadFailure>;
 }

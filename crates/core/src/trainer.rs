@@ -16,12 +16,12 @@ pub trait Trainer: Send {
         pass: &Pass<'_>,
     ) -> Result<PassReport, TrainFailure>;
 
-    /// Evaluates in evaluation mode; `logits` are added inside the loss and never to a prediction.
+    /// Evaluates in evaluation mode; `offsets` are added to the logits inside the loss and never to a prediction.
     fn evaluate(
         &mut self,
         params: &Params,
         rows: &[u32],
-        logits: Option<&[f32]>,
+        offsets: Option<&[f32]>,
     ) -> Result<Evaluation, TrainFailure>;
 }
 

@@ -1,9 +1,13 @@
 //! The updates of a round as the server reads them: from memory, or from a spool file block by block.
 
+use crate::acceptance::{Checked, check};
+use crate::drift::{Drift, DriftSum};
 use crate::failure::ClientFailure;
+use crate::job::Job;
 use crate::memory::Memory;
 use crate::params::Params;
 use crate::profile::ClientId;
+use crate::run::{Run, State};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use thiserror::Error;
@@ -41,17 +45,17 @@ pub struct Upload {
 pub struct Outcome {
     /// Who.
     pub client: ClientId,
-    /// A report, or why there is none.
-    pub answer: Result<Report, ClientFailure>,
+    /// An update that passed every check, or why there is none.
+    pub answer: Result<Checked, ClientFailure>,
 }
 
-/// A part of an update.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part<'a> {
-    /// The model: all tensors.
-    Model,
+/// One of the vectors that an update consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum UpdatePart<'a> {
     /// The change of a carried vector.
     Carried(&'a str),
+    /// The model: all tensors.
+    Model,
 }
 
 /// An update could not be read back. The round is not closed and nothing is lost.
@@ -64,35 +68,40 @@ pub struct ReadFailure {
     pub why: String,
 }
 
-/// The updates of one round, in client order.
+/// The updates of one round, in client order. Every one of them was checked when it arrived.
 pub trait Updates {
     /// How each client's job ended, in client order.
     fn outcomes(&self) -> &[Outcome];
-    /// How many numbers a part of outcome `index` has; 0 where it has no such part.
-    fn len(&self, index: usize, part: Part<'_>) -> usize;
     /// Reads a range of a part of outcome `index`.
     fn read(
         &self,
         index: usize,
-        part: Part<'_>,
+        part: UpdatePart<'_>,
         range: Range<usize>,
         out: &mut [f32],
     ) -> Result<(), ReadFailure>;
 }
 
-/// Numbers read at once from each update: small enough for a core's cache.
+/// Values read at once from each update: small enough for a core's cache.
 pub const BLOCK: usize = 4096;
 
-/// The updates that passed every check, in client order.
+/// The accepted updates of a round, in client order. Each value is read once: the drift is summed up while the rule
+/// combines.
 pub struct Accepted<'a> {
     updates: &'a dyn Updates,
     indices: Vec<usize>,
     reports: Vec<Report>,
+    drift: DriftSum<'a>,
 }
 
 impl<'a> Accepted<'a> {
-    pub(crate) fn new(updates: &'a dyn Updates, indices: Vec<usize>, reports: Vec<Report>) -> Self {
-        Self { updates, indices, reports }
+    pub(crate) fn new(
+        updates: &'a dyn Updates,
+        indices: Vec<usize>,
+        reports: Vec<Report>,
+        drift: DriftSum<'a>,
+    ) -> Self {
+        Self { updates, indices, reports, drift }
     }
 
     /// What each accepted client says of its work.
@@ -100,36 +109,49 @@ impl<'a> Accepted<'a> {
         &self.reports
     }
 
-    /// Reads a range of a part of the k-th accepted update.
-    pub fn read(
-        &self,
-        k: usize,
-        part: Part<'_>,
+    /// How far the clients' models drifted, if the rule read all of them.
+    pub(crate) fn drift(&self) -> Option<Drift> {
+        self.drift.finish()
+    }
+
+    /// Visits a range of a part in blocks: where the block starts in the range, and each client's values.
+    pub fn blocks(
+        &mut self,
+        part: UpdatePart<'_>,
         range: Range<usize>,
-        out: &mut [f32],
+        mut visit: impl FnMut(usize, &[Vec<f32>]),
     ) -> Result<(), ReadFailure> {
-        self.updates.read(self.indices[k], part, range, out)
+        let mut blocks = vec![vec![0.0; BLOCK.min(range.len())]; self.indices.len()];
+        for start in (0..range.len()).step_by(BLOCK) {
+            let len = BLOCK.min(range.len() - start);
+            let first = range.start + start;
+            for (block, &index) in blocks.iter_mut().zip(&self.indices) {
+                block.truncate(len);
+                self.updates.read(index, part, first..first + len, block)?;
+            }
+            if part == UpdatePart::Model {
+                self.drift.add(first, &blocks);
+            }
+            visit(start, &blocks);
+        }
+        Ok(())
     }
 
     /// Σ_k factor_k x_k over a range of a part, in f64 and in client order.
     pub fn weighted_sum(
-        &self,
-        part: Part<'_>,
+        &mut self,
+        part: UpdatePart<'_>,
         range: Range<usize>,
         factors: &[f64],
     ) -> Result<Vec<f64>, ReadFailure> {
         let mut sum = vec![0.0; range.len()];
-        let mut block = vec![0.0; BLOCK.min(range.len())];
-        for (place, sums) in sum.chunks_mut(BLOCK).enumerate() {
-            let start = range.start + place * BLOCK;
-            let block = &mut block[..sums.len()];
-            for (k, factor) in factors.iter().enumerate() {
-                self.read(k, part, start..start + sums.len(), block)?;
-                for (sum, &x) in sums.iter_mut().zip(&*block) {
+        self.blocks(part, range, |start, blocks| {
+            for (factor, block) in factors.iter().zip(blocks) {
+                for (sum, &x) in sum[start..].iter_mut().zip(block) {
                     *sum += factor * f64::from(x);
                 }
             }
-        }
+        })?;
         Ok(sum)
     }
 }
@@ -142,9 +164,14 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// Collects answers that may have arrived in any order. The same answer twice counts once; a client that
-    /// gave two different ones does not count.
-    pub fn new(mut answers: Vec<(ClientId, Result<Upload, ClientFailure>)>) -> Self {
+    /// Checks answers that may have arrived in any order. The same answer twice counts once; a client that gave two
+    /// different ones, or was not asked, does not count.
+    pub fn new(
+        run: &Run,
+        state: &State,
+        jobs: &[Job],
+        mut answers: Vec<(ClientId, Result<Upload, ClientFailure>)>,
+    ) -> Self {
         // Floating-point sums depend on their order; arrival order is not reproducible.
         answers.sort_by_key(|(client, _)| *client);
         answers.dedup_by(|later, first| {
@@ -154,10 +181,14 @@ impl InMemory {
             }
             again
         });
+        let needs = run.strategy.local.needs();
         let (mut outcomes, mut uploads) = (Vec::new(), Vec::new());
         for (client, answer) in answers {
-            let (answer, upload) = match answer {
-                Ok(upload) => (Ok(upload.report), Some((upload.params, upload.carried))),
+            let Some(job) = jobs.iter().find(|job| job.client == client) else { continue };
+            let size = state.profile(client).map_or(0, |profile| profile.size);
+            let checked = answer.and_then(|upload| Ok((check(&needs, size, job, &upload)?, upload)));
+            let (answer, upload) = match checked {
+                Ok((checked, upload)) => (Ok(checked), Some((upload.params, upload.carried))),
                 Err(failure) => (Err(failure), None),
             };
             outcomes.push(Outcome { client, answer });
@@ -166,11 +197,11 @@ impl InMemory {
         Self { outcomes, uploads }
     }
 
-    fn part(&self, index: usize, part: Part<'_>) -> Option<&[f32]> {
+    fn part(&self, index: usize, part: UpdatePart<'_>) -> Option<&[f32]> {
         let (params, carried) = self.uploads[index].as_ref()?;
         match part {
-            Part::Model => Some(&params.values),
-            Part::Carried(name) => carried.f32(name),
+            UpdatePart::Model => Some(&params.values),
+            UpdatePart::Carried(name) => carried.f32(name),
         }
     }
 }
@@ -180,14 +211,10 @@ impl Updates for InMemory {
         &self.outcomes
     }
 
-    fn len(&self, index: usize, part: Part<'_>) -> usize {
-        self.part(index, part).map_or(0, <[f32]>::len)
-    }
-
     fn read(
         &self,
         index: usize,
-        part: Part<'_>,
+        part: UpdatePart<'_>,
         range: Range<usize>,
         out: &mut [f32],
     ) -> Result<(), ReadFailure> {
@@ -204,21 +231,41 @@ impl Updates for InMemory {
 mod tests {
     use super::*;
     use crate::layout::Layout;
+    use crate::notation;
+    use crate::profile::Profile;
+    use crate::round::plan;
+    use crate::run::Mode;
+    use crate::statistic::{Reference, Statistic};
     use std::sync::Arc;
-
-    fn answer(client: ClientId, value: f32) -> (ClientId, Result<Upload, ClientFailure>) {
-        let params = Params { layout: Arc::new(Layout::vector(1)), values: vec![value] };
-        let report = Report { round: 0, steps: 1, reach: 0.1, losses: [1.0, 1.0], remembers: true };
-        (client, Ok(Upload { client, params, carried: Memory::default(), report }))
-    }
 
     #[test]
     fn an_answer_that_comes_twice_counts_once_and_two_different_ones_do_not_count() {
+        let run = Run {
+            strategy: notation::strategy("fedavg", []).unwrap(),
+            seed: 1,
+            cohort_seed: 1,
+            fraction: 1.0,
+            local: crate::local::Local::default(),
+            quorum: 1,
+            mode: Mode::Paper,
+            largest_size: 100,
+            fixed_roster: false,
+        };
+        let start = Params::zeros(Arc::new(Layout::vector(1)));
+        let mut state = State::new(&run, start.clone(), Reference::uniform(2));
+        for client in [1, 2] {
+            state.enrol(&run, Profile { client, size: 10, statistic: Statistic::Nothing }).unwrap();
+        }
+        let answer = |client: ClientId, value: f32| {
+            let params = Params { values: vec![value], ..start.clone() };
+            let report = Report { round: 0, steps: 1, reach: 0.01, losses: [1.0, 1.0], remembers: true };
+            (client, Ok(Upload { client, params, carried: Memory::default(), report }))
+        };
         for answers in [
             vec![answer(2, 1.0), answer(1, 5.0), answer(2, 1.0), answer(1, 6.0), answer(1, 5.0)],
-            vec![answer(1, 5.0), answer(1, 5.0), answer(1, 6.0), answer(2, 1.0)],
+            vec![answer(1, 5.0), answer(1, 5.0), answer(1, 6.0), answer(2, 1.0), answer(3, 1.0)],
         ] {
-            let updates = InMemory::new(answers);
+            let updates = InMemory::new(&run, &state, &plan(&run, &state), answers);
             let outcomes: Vec<_> = updates.outcomes().iter().map(|o| (o.client, o.answer.is_ok())).collect();
             assert_eq!(outcomes, [(1, false), (2, true)]);
             assert_eq!(updates.outcomes()[0].answer, Err(ClientFailure::Twice));

@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::parcel::{self, BytesError};
 use crate::profile::ClientId;
 use crate::rules::Extent;
-use crate::updates::{Part, Report};
+use crate::updates::{Report, UpdatePart};
 use safetensors::tensor::{Dtype, Metadata};
 use std::collections::BTreeMap;
 
@@ -70,11 +70,18 @@ impl UploadHead {
         Ok(Self { client, report, places })
     }
 
+    /// Each part with its first byte in the file and its length.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (UpdatePart<'_>, u64, usize)> {
+        self.places.iter().map(|(name, &(start, len))| {
+            (name.as_deref().map_or(UpdatePart::Model, UpdatePart::Carried), start, len)
+        })
+    }
+
     /// First byte in the file and length of a part.
-    pub fn place(&self, part: Part<'_>) -> Option<(u64, usize)> {
+    pub fn place(&self, part: UpdatePart<'_>) -> Option<(u64, usize)> {
         let name = match part {
-            Part::Model => None,
-            Part::Carried(name) => Some(name.to_owned()),
+            UpdatePart::Model => None,
+            UpdatePart::Carried(name) => Some(name.to_owned()),
         };
         self.places.get(&name).copied()
     }
@@ -111,15 +118,15 @@ mod tests {
         let head = head(&bytes).unwrap();
         assert_eq!((head.client, head.report), (7, upload.report));
         for (part, values) in [
-            (Part::Model, upload.params.values.as_slice()),
-            (Part::Carried("control"), upload.carried.f32("control").unwrap()),
+            (UpdatePart::Model, upload.params.values.as_slice()),
+            (UpdatePart::Carried("control"), upload.carried.f32("control").unwrap()),
         ] {
             let (start, len) = head.place(part).unwrap();
             let bytes = &bytes[start as usize..start as usize + 4 * len];
             let read: Vec<f32> = bytes.as_chunks().0.iter().map(|chunk| f32::from_le_bytes(*chunk)).collect();
             assert_eq!(read, values);
         }
-        assert_eq!(head.place(Part::Carried("nothing")), None);
+        assert_eq!(head.place(UpdatePart::Carried("nothing")), None);
     }
 
     #[test]

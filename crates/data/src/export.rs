@@ -1,6 +1,6 @@
 //! Each client's own data in its own folder, so that a directory can play a real site.
 
-use crate::holdout::Rows;
+use crate::holdout::ClientRows;
 use crate::set::{About, Loaded, Site};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -57,14 +57,14 @@ pub fn vacant(folder: &Path) -> Result<(), ExportError> {
 pub fn export(
     set: &str,
     data: &Loaded,
-    clients: &[Rows],
+    clients: &[ClientRows],
     folder: &Path,
 ) -> Result<Vec<PathBuf>, ExportError> {
     vacant(folder)?;
     let about = About { set: set.to_owned(), classes: data.class_names.clone(), normal: data.normal.clone() };
     let digits = clients.len().saturating_sub(1).max(100).to_string().len();
     let mut folders = Vec::new();
-    for (client, Rows { train, holdout }) in clients.iter().enumerate() {
+    for (client, ClientRows { train, holdout }) in clients.iter().enumerate() {
         let folder = folder.join(format!("{START}{client:0digits$}"));
         Site { about: about.clone(), samples: &data.samples, train, test: holdout }
             .write(&folder)
@@ -110,7 +110,8 @@ mod tests {
     #[test]
     fn clients_of_two_splits_do_not_mix() {
         let data = DataOptions::default().load(&Places::new(None)).unwrap();
-        let clients: Vec<Rows> = (0..3).map(|row| Rows { train: vec![row], holdout: vec![] }).collect();
+        let clients: Vec<ClientRows> =
+            (0..3).map(|row| ClientRows { train: vec![row], holdout: vec![] }).collect();
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("README"), "mine").unwrap();
         export("x", &data, &clients, folder.path()).unwrap();

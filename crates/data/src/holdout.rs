@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 /// A client's rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows {
+pub struct ClientRows {
     /// Those that it trains on, ascending; at least one.
     pub train: Vec<u32>,
     /// Those that it keeps back, ascending.
@@ -17,7 +17,7 @@ pub struct Rows {
 /// For each client its rows with a share of them kept back: floor(n * share), at random, never all.
 ///
 /// `share` is from 0 to below 1.
-pub fn keep_back(partition: &Partition, share: f64, seed: u64) -> Vec<Rows> {
+pub fn keep_back(partition: &Partition, share: f64, seed: u64) -> Vec<ClientRows> {
     let divided = |(client, rows): (usize, &Vec<u32>)| {
         let kept = kept(rows.len(), share);
         let mut train = rows.clone();
@@ -27,7 +27,7 @@ pub fn keep_back(partition: &Partition, share: f64, seed: u64) -> Vec<Rows> {
         let mut holdout = train.split_off(rows.len() - kept);
         train.sort_unstable();
         holdout.sort_unstable();
-        Rows { train, holdout }
+        ClientRows { train, holdout }
     };
     partition.clients.iter().enumerate().map(divided).collect()
 }
@@ -44,14 +44,14 @@ pub(crate) fn rows_for(min_size: usize, share: f64) -> usize {
 
 /// What a result names its split by: the partition's own hash where nothing is kept back, otherwise the SHA-256 of
 /// that and of what each client keeps back.
-pub(crate) fn hash(partition: &Partition, clients: &[Rows]) -> String {
+pub(crate) fn hash(partition: &Partition, clients: &[ClientRows]) -> String {
     if clients.iter().all(|rows| rows.holdout.is_empty()) {
         return partition.hash();
     }
     let mut hash = Sha256::new();
     hash.update(b"fedtvd partition with hold-out 1\n");
     hash.update(partition.hash());
-    for Rows { holdout, .. } in clients {
+    for ClientRows { holdout, .. } in clients {
         hash.update((holdout.len() as u64).to_le_bytes());
         holdout.iter().for_each(|row| hash.update(row.to_le_bytes()));
     }

@@ -46,7 +46,7 @@ impl Bubbles {
             let place = labels.iter().position(|label| *label == strategy.label).unwrap_or(column);
             shown.strategies.push((place, strategy.label.clone()));
             for (&client, counted) in &record.counted {
-                let (size, tvd) = (counted.size, counted.tvd);
+                let (size, Some(tvd)) = (counted.size, counted.tvd) else { continue };
                 let entry =
                     clients.entry(client).or_insert(Bubble { client, size, tvd, weights: Vec::new() });
                 entry.weights.resize(column, 0.0);

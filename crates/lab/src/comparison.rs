@@ -1,12 +1,12 @@
 //! Several strategies over several seeds, on the same splits, initial models and cohorts.
 
+use fedtvd_core::record::RoundRecord;
 use fedtvd_data::set::Places;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::{Experiment, ExperimentError};
-use fedtvd_run::line::Line;
 use fedtvd_run::runner::{End, RunError, Runner};
 use fedtvd_run::setup::{Data, Setup, SetupError};
-use fedtvd_run::simulation::Means;
+use fedtvd_run::simulation::Resources;
 use fedtvd_run::summary::{Summary, images};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -33,7 +33,7 @@ pub struct Progress {
     /// Place of the strategy in the list.
     pub strategy: usize,
     /// Accuracy after the round.
-    pub accuracy: f64,
+    pub accuracy: Option<f64>,
     /// Samples trained on in the round.
     pub images: u64,
 }
@@ -161,13 +161,18 @@ impl Comparison {
         let label = &self.labels[strategy];
         let failed = |error| ComparisonError::Run { strategy: label.clone(), seed, error: Box::new(error) };
         let directory = out.join(format!("{}-seed{seed}", label.replace(':', "-")));
-        let epochs = experiment.run.local.epochs;
-        let runner =
-            Runner::start_with(config, experiment.clone(), Arc::clone(setup), &directory, Means::workers(1))
-                .map_err(failed)?
-                .without_checkpoints();
-        let mut show = |line: &Line| {
-            progress(Progress { strategy, accuracy: line.accuracy, images: images(line, epochs) });
+        let local = experiment.run.local;
+        let runner = Runner::start_with(
+            config,
+            experiment.clone(),
+            Arc::clone(setup),
+            &directory,
+            Resources::workers(1),
+        )
+        .map_err(failed)?
+        .without_checkpoints();
+        let mut show = |line: &RoundRecord| {
+            progress(Progress { strategy, accuracy: line.accuracy, images: images(line, &local) });
         };
         match runner.run(&AtomicBool::new(false), &mut show).map_err(failed)? {
             End::Done(summary) => Ok(summary),

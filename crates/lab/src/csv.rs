@@ -62,7 +62,7 @@ pub fn curves(report: &Report) -> String {
         let _ = write!(text, "{},{},{}", quoted(title), quoted(label), record.summary.seed);
         for round in 0..rounds {
             text.push(',');
-            if let Some(accuracy) = record.accuracy.get(round) {
+            if let Some(Some(accuracy)) = record.accuracy.get(round) {
                 let _ = write!(text, "{accuracy}");
             }
         }

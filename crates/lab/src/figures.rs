@@ -53,7 +53,7 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
             ["accuracy", "Accuracy"],
             "Accuracy over rounds, mean over seeds and a band of one deviation",
             Unit::PerCent,
-            &|run| Some(run.accuracy.iter().copied().map(Some).collect()),
+            &|run| Some(run.accuracy.clone()),
         ),
         curve(
             ["effective", "Effective clients"],

@@ -5,7 +5,7 @@ use fedtvd_core::round::cohort_size;
 use fedtvd_data::set::Places;
 use fedtvd_run::estimate::estimate;
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::Means;
+use fedtvd_run::simulation::Resources;
 use std::collections::BTreeMap;
 
 /// What can be said before a grid runs.
@@ -74,7 +74,7 @@ fn timed(cell: &Cell, places: &Places) -> Result<Pace, String> {
     let data = Data::load(&cell.experiment.data, places).map_err(|error| error.to_string())?;
     let setup = Setup::new(&cell.experiment, &data).map_err(|error| error.to_string())?;
     let estimate =
-        estimate(&cell.experiment, &setup, Means::workers(1)).map_err(|error| error.to_string())?;
+        estimate(&cell.experiment, &setup, Resources::workers(1)).map_err(|error| error.to_string())?;
     Ok(Pace {
         train_per_second: estimate.train_per_second,
         evaluate_per_second: estimate.evaluate_per_second,

@@ -58,7 +58,11 @@ pub fn population(setting: &Setting) -> Option<String> {
     let records = setting.strategies.first()?.records.iter();
     let clients: Vec<_> = records.flat_map(|record| record.counted.values()).collect();
     let (least, most) = (clients.iter().map(|c| c.size).min()?, clients.iter().map(|c| c.size).max()?);
-    let distance = crate::statistics::mean(&clients.iter().map(|client| client.tvd).collect::<Vec<_>>());
+    let distances: Vec<f64> = clients.iter().filter_map(|client| client.tvd).collect();
+    let distance = match distances.as_slice() {
+        [] => String::new(),
+        known => format!("mean TVD {:.2}, ", crate::statistics::mean(known)),
+    };
     let same = if setting.paired { "same split, same start, same cohorts for all · " } else { "" };
-    Some(format!("{same}clients that counted: mean TVD {distance:.2}, sizes {least}–{most}"))
+    Some(format!("{same}clients that counted: {distance}sizes {least}–{most}"))
 }

@@ -2,9 +2,9 @@
 
 use fedtvd_core::drift::Drift;
 use fedtvd_core::profile::ClientId;
+use fedtvd_core::record::{RoundRecord, Spread};
 use fedtvd_run::config::{Config, ConfigError};
 use fedtvd_run::directory::{DirectoryError, RunDirectory};
-use fedtvd_run::line::{Line, Spread};
 use fedtvd_run::manifest::Manifest;
 use fedtvd_run::summary::{LAST, Summary};
 use std::collections::BTreeMap;
@@ -20,8 +20,10 @@ pub struct Record {
     pub manifest: Manifest,
     /// What it came to.
     pub summary: Summary,
-    /// Accuracy after every round, from 0 to 1.
-    pub accuracy: Vec<f64>,
+    /// Accuracy after every round in which the model was evaluated, from 0 to 1.
+    pub accuracy: Vec<Option<f64>>,
+    /// Accuracy after each of the last rounds.
+    pub last: Vec<f64>,
     /// Effective number of clients of every round that counted any.
     pub effective: Vec<Option<f64>>,
     /// How far the clients' models pulled apart in every round that tells.
@@ -45,8 +47,8 @@ pub struct Record {
 pub struct Counted {
     /// Its training samples.
     pub size: u64,
-    /// Total variation distance of its labels to the reference.
-    pub tvd: f64,
+    /// Total variation distance of its labels to the reference, where it is known.
+    pub tvd: Option<f64>,
     /// Mean of its weights in the rounds in which it counted.
     pub weight: f64,
     /// In how many rounds it counted.
@@ -99,6 +101,12 @@ pub enum RecordError {
         /// How many rounds.
         expected: u32,
     },
+    /// No accuracy at the end.
+    #[error("{path}: the model was not evaluated in every one of the last {LAST} rounds")]
+    NotEvaluated {
+        /// Which file.
+        path: String,
+    },
 }
 
 /// Reads a run directory.
@@ -125,14 +133,18 @@ pub fn read(path: &Path) -> Result<Found, RecordError> {
     if lines.len() != expected as usize || lines.is_empty() {
         return Err(RecordError::Rounds { path: shown("rounds.jsonl"), got: lines.len(), expected });
     }
-    Ok(Found::Finished(Box::new(Record::new(config, manifest, summary, &lines))))
+    let record = Record::new(config, manifest, summary, &lines);
+    let unknown = || RecordError::NotEvaluated { path: shown("rounds.jsonl") };
+    Ok(Found::Finished(Box::new(record.ok_or_else(unknown)?)))
 }
 
 impl Record {
-    /// The record of a run with these lines, of which there is at least one.
-    pub fn new(config: Config, manifest: Manifest, summary: Summary, lines: &[Line]) -> Self {
+    /// The record of a run with these rounds, of which there is at least one; `None` unless the model was evaluated in
+    /// the last ones.
+    pub fn new(config: Config, manifest: Manifest, summary: Summary, lines: &[RoundRecord]) -> Option<Self> {
         let last = &lines[lines.len().saturating_sub(LAST)..];
-        Self {
+        Some(Self {
+            last: last.iter().map(|line| line.accuracy).collect::<Option<_>>()?,
             accuracy: lines.iter().map(|line| line.accuracy).collect(),
             effective: lines.iter().map(|line| line.effective_clients).collect(),
             drift: lines.iter().map(|line| line.drift).collect(),
@@ -145,7 +157,12 @@ impl Record {
             config,
             manifest,
             summary,
-        }
+        })
+    }
+
+    /// Mean accuracy of the last rounds.
+    pub fn final_accuracy(&self) -> f64 {
+        crate::statistics::mean(&self.last)
     }
 
     /// How the strategy's weights are taken: `paper` or `hardened`.
@@ -155,7 +172,7 @@ impl Record {
 }
 
 /// Class by class the mean over some rounds; `None` unless every round tells.
-fn classes(lines: &[Line]) -> Option<Vec<Option<f64>>> {
+fn classes(lines: &[RoundRecord]) -> Option<Vec<Option<f64>>> {
     let told: Vec<&Vec<Option<f64>>> =
         lines.iter().map(|line| line.class_accuracy.as_ref()).collect::<Option<_>>()?;
     let mean = |class: usize| {
@@ -166,7 +183,7 @@ fn classes(lines: &[Line]) -> Option<Vec<Option<f64>>> {
 }
 
 /// The mean spread of some rounds; `None` unless every round tells.
-fn spread(lines: &[Line]) -> Option<Spread> {
+fn spread(lines: &[RoundRecord]) -> Option<Spread> {
     let told: Vec<Spread> = lines.iter().map(|line| line.client_accuracy).collect::<Option<_>>()?;
     let mean = |part: fn(&Spread) -> f64| crate::statistics::mean(&told.iter().map(part).collect::<Vec<_>>());
     Some(Spread {
@@ -176,7 +193,7 @@ fn spread(lines: &[Line]) -> Option<Spread> {
     })
 }
 
-fn counted(lines: &[Line]) -> BTreeMap<ClientId, Counted> {
+fn counted(lines: &[RoundRecord]) -> BTreeMap<ClientId, Counted> {
     let mut all: BTreeMap<ClientId, Counted> = BTreeMap::new();
     for client in lines.iter().flat_map(|line| &line.clients) {
         if let Some(weight) = client.weight {

@@ -67,7 +67,7 @@ fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &Standing
     let done: Vec<f64> = own
         .iter()
         .filter_map(|(_, standing)| match standing {
-            Standing::Done(summary) => Some(100.0 * summary.last10_accuracy),
+            Standing::Done(summary) => Some(100.0 * summary.last10_accuracy?),
             _ => None,
         })
         .collect();
@@ -158,8 +158,8 @@ mod tests {
             strategy: String::new(),
             seed: 1,
             rounds: 300,
-            accuracy,
-            last10_accuracy: accuracy,
+            accuracy: Some(accuracy),
+            last10_accuracy: Some(accuracy),
             seconds: 0.0,
             images_per_second: 0.0,
             peak_memory_bytes: None,

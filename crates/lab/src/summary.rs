@@ -5,7 +5,6 @@ use crate::holm::holm;
 use crate::record::Record;
 use crate::setting::{Setting, Strategy};
 use crate::statistics::{deviation, interval, mean, paired};
-use fedtvd_run::summary::last_accuracy;
 use serde::Serialize;
 
 pub use fedtvd_run::summary::LAST;
@@ -142,11 +141,11 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let ends = differences.as_deref().and_then(interval);
     let tested = differences.as_deref().filter(|pairs| pairs.len() >= LEAST_FOR_A_TEST);
     let drawn = tested.and_then(bootstrap);
-    let wobbles: Vec<f64> = records.iter().filter_map(|run| deviation(last(&run.accuracy))).collect();
+    let wobbles: Vec<f64> = records.iter().filter_map(|run| deviation(&run.last)).collect();
     let effective: Vec<f64> =
         records.iter().flat_map(|run| run.effective.iter().copied().flatten()).collect();
     let fairness: Option<Vec<_>> = records.iter().map(|run| run.clients).collect();
-    let fair = |part: fn(&fedtvd_run::line::Spread) -> f64| {
+    let fair = |part: fn(&fedtvd_core::record::Spread) -> f64| {
         fairness.as_ref().map(|all| mean(&all.iter().map(part).collect::<Vec<_>>()))
     };
     let bytes = |part: fn(&Record) -> u64| {
@@ -185,22 +184,20 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
 }
 
 fn finals(records: &[Record]) -> Vec<f64> {
-    records.iter().map(|record| last_accuracy(&record.accuracy)).collect()
+    records.iter().map(Record::final_accuracy).collect()
 }
 
 /// Differences to the baseline over the seeds that both have.
 fn differences(own: &[Record], baseline: &[Record]) -> Vec<f64> {
     let other = |seed: u64| baseline.iter().find(|record| record.summary.seed == seed);
     own.iter()
-        .filter_map(|record| {
-            Some(last_accuracy(&record.accuracy) - last_accuracy(&other(record.summary.seed)?.accuracy))
-        })
+        .filter_map(|record| Some(record.final_accuracy() - other(record.summary.seed)?.final_accuracy()))
         .collect()
 }
 
 /// For every one of the last rounds the deviation over seeds, averaged; `None` below two seeds.
 fn deviation_of_rounds(records: &[Record]) -> Option<f64> {
-    let curves: Vec<&[f64]> = records.iter().map(|record| last(&record.accuracy)).collect();
+    let curves: Vec<&[f64]> = records.iter().map(|record| record.last.as_slice()).collect();
     deviation_over_rounds(&curves)
 }
 
@@ -210,14 +207,9 @@ fn deviation_over_rounds(curves: &[&[f64]]) -> Option<f64> {
     (0..rounds).map(of).collect::<Option<Vec<f64>>>().map(|all| mean(&all))
 }
 
-/// The last rounds of a curve, or all where there are fewer.
-fn last(accuracy: &[f64]) -> &[f64] {
-    &accuracy[accuracy.len().saturating_sub(LAST)..]
-}
-
-/// Round by round the mean accuracy over seeds.
+/// Round by round the mean accuracy over the seeds that were evaluated in it; NaN, a gap in the curve, if none was.
 pub fn mean_curve(records: &[Record]) -> Vec<f64> {
     let rounds = records.iter().map(|record| record.accuracy.len()).min().unwrap_or(0);
-    let of = |round| mean(&records.iter().map(|record| record.accuracy[round]).collect::<Vec<_>>());
+    let of = |round| mean(&records.iter().filter_map(|record| record.accuracy[round]).collect::<Vec<_>>());
     (0..rounds).map(of).collect()
 }

@@ -2,12 +2,12 @@
 //! interrupted goes on, what failed is tried again.
 
 use crate::grid::Cell;
+use fedtvd_core::record::RoundRecord;
 use fedtvd_data::set::Places;
 use fedtvd_run::directory::{DirectoryError, RunDirectory};
-use fedtvd_run::line::Line;
 use fedtvd_run::runner::{End, RunError, Runner};
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::Means;
+use fedtvd_run::simulation::Resources;
 use fedtvd_run::summary::Summary;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -43,7 +43,7 @@ pub enum Event<'a> {
     /// A cell starts, or goes on after some rounds; there may be notes.
     Begins(u32, &'a [String]),
     /// A round is done.
-    Round(&'a Line),
+    Round(&'a RoundRecord),
     /// A cell ends.
     Ends(&'a Standing),
 }
@@ -67,14 +67,14 @@ impl Sweep<'_> {
     /// than threads, they share them.
     pub fn run(&self, cells: &[&Cell], show: &(dyn Fn(usize, Event<'_>) + Sync)) -> Vec<Standing> {
         let at_once = self.workers.clamp(1, cells.len().max(1));
-        let means = Means::workers((self.workers / at_once).max(1));
+        let resources = Resources::workers((self.workers / at_once).max(1));
         let data = Mutex::new(BTreeMap::new());
         let (next, standings) = (AtomicUsize::new(0), Mutex::new(vec![Standing::Stopped(0); cells.len()]));
         let pull = || {
             while let Some((place, cell)) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|place| Some((place, *cells.get(place)?)))
             {
-                let standing = self.cell(cell, means, &data, &|event| show(place, event));
+                let standing = self.cell(cell, resources, &data, &|event| show(place, event));
                 show(place, Event::Ends(&standing));
                 standings.lock().unwrap_or_else(PoisonError::into_inner)[place] = standing;
             }
@@ -83,8 +83,8 @@ impl Sweep<'_> {
         standings.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn cell(&self, cell: &Cell, means: Means, data: &Shelf, show: &dyn Fn(Event<'_>)) -> Standing {
-        match self.attempt(cell, &self.out.join(&cell.folder), means, data, show) {
+    fn cell(&self, cell: &Cell, resources: Resources, data: &Shelf, show: &dyn Fn(Event<'_>)) -> Standing {
+        match self.attempt(cell, &self.out.join(&cell.folder), resources, data, show) {
             Ok(standing) => standing,
             // The run's directory is locked while a process writes into it; a moment earlier it may just have begun.
             Err(RunError::Directory(DirectoryError::Busy(_) | DirectoryError::Taken(_))) => {
@@ -98,7 +98,7 @@ impl Sweep<'_> {
         &self,
         cell: &Cell,
         directory: &Path,
-        means: Means,
+        resources: Resources,
         data: &Shelf,
         show: &dyn Fn(Event<'_>),
     ) -> Result<Standing, RunError> {
@@ -110,13 +110,13 @@ impl Sweep<'_> {
             return Ok(Standing::found(directory));
         }
         let runner = if begun {
-            match Runner::resume(directory, self.places, means)? {
+            match Runner::resume(directory, self.places, resources)? {
                 Ok(runner) => runner,
                 Err(summary) => return Ok(Standing::Done(Box::new(summary))),
             }
         } else {
             let setup = Arc::new(Setup::new(&cell.experiment, &self.data(cell, data)?)?);
-            Runner::start_with(&cell.config, cell.experiment.clone(), setup, directory, means)?
+            Runner::start_with(&cell.config, cell.experiment.clone(), setup, directory, resources)?
         };
         show(Event::Begins(runner.rounds_done(), runner.notes()));
         Ok(match runner.run(self.stop, &mut |line| show(Event::Round(line)))? {

@@ -2,20 +2,18 @@
 
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::ledger::Answer;
 use crate::phase::{Inner, Phase, Seen};
 use crate::refusal::{Refusal, plain};
-use crate::stored::{self, Stored, unreadable};
+use crate::stored::{Reply, StoredUpdate};
 use crate::wire;
 use fedtvd_core::enrolment;
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::job::Job;
 use fedtvd_core::profile::{ClientId, Profile};
-use fedtvd_core::round::verdict;
-use fedtvd_core::run::State;
 use fedtvd_core::statistic::Statistic;
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_core::upload_head;
+use fedtvd_core::upload_stream::UploadStream;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -46,7 +44,8 @@ pub(crate) enum Admission {
 pub(crate) struct Arrival {
     hall: Arc<Hall>,
     job: Job,
-    state: Arc<State>,
+    /// Training samples of the client.
+    size: u64,
     pub(crate) client: ClientId,
     pub(crate) round: u32,
     pub(crate) hash: String,
@@ -173,13 +172,13 @@ impl Hall {
         }
         let Some(job) = open.jobs.get(&client) else { return Err(Refusal::NotAsked { round, client }) };
         match open.answers.get(&client) {
-            Some(Answer::Update { hash, .. }) if *hash == ticket.hash => {
+            Some(Reply::Update(update)) if update.hash == ticket.hash => {
                 drop(inner);
                 (self.log)(&Event::Again { client, round: round + 1 });
                 return Ok(Admission::Already);
             }
-            Some(Answer::Update { .. }) => return Err(Refusal::TwoAnswers { round, client }),
-            Some(Answer::Failure(_)) | None => {}
+            Some(Reply::Update(_)) => return Err(Refusal::TwoAnswers { round, client }),
+            Some(Reply::Failure(_)) | None => {}
         }
         if let Some((before, _)) = before.filter(|(_, hash)| *hash == ticket.hash) {
             return Err(Refusal::Replayed { round, before });
@@ -192,23 +191,15 @@ impl Hall {
         if ticket.bytes > most {
             return Err(Refusal::TooLong { bytes: ticket.bytes, most });
         }
-        let (job, state) = (job.clone(), Arc::clone(&open.state));
+        let job = job.clone();
+        let size = inner.door.profile(client).map_or(0, |profile| profile.size);
         if !inner.sending.insert(client) {
             return Err(Refusal::Busy(client));
         }
         drop(inner);
         let path = self.ledger.beside(round, client);
         let (hash, bytes) = (ticket.hash.clone(), ticket.bytes);
-        Ok(Admission::Wanted(Arrival {
-            hall: Arc::clone(self),
-            job,
-            state,
-            client,
-            round,
-            hash,
-            bytes,
-            path,
-        }))
+        Ok(Admission::Wanted(Arrival { hall: Arc::clone(self), job, size, client, round, hash, bytes, path }))
     }
 
     /// How many numbers an update has.
@@ -224,7 +215,7 @@ impl Hall {
         let why = plain(&failure.why);
         let event =
             Event::Failed { client: member.id, round: failure.round.saturating_add(1), why: why.clone() };
-        self.answer(member.id, failure.round, Answer::Failure(ClientFailure::Training(why)), Some(&event))
+        self.answer(member.id, failure.round, Reply::Failure(ClientFailure::Training(why)), Some(&event))
     }
 
     /// Notes an answer to the open round; an update that was accepted stays. It is told before the round can close.
@@ -232,7 +223,7 @@ impl Hall {
         &self,
         client: ClientId,
         round: u32,
-        answer: Answer,
+        answer: Reply,
         event: Option<&Event>,
     ) -> Result<(), Refusal> {
         let mut inner = self.inner();
@@ -243,10 +234,10 @@ impl Hall {
         if !open.jobs.contains_key(&client) {
             return Err(Refusal::NotAsked { round, client });
         }
-        if !matches!(open.answers.get(&client), Some(Answer::Update { .. })) {
-            if let Answer::Update { hash, .. } = &answer {
+        if !matches!(open.answers.get(&client), Some(Reply::Update(_))) {
+            if let Reply::Update(update) = &answer {
                 // Under the lock, so that no update is accepted after its round was frozen.
-                self.ledger.commit(round, client, hash).map_err(|error| disk(&error.error))?;
+                self.ledger.commit(round, client, &update.hash).map_err(|error| disk(&error.error))?;
             }
             open.answers.insert(client, answer);
         }
@@ -291,32 +282,31 @@ impl Hall {
 }
 
 impl Arrival {
-    /// Checks an update whose bytes are on the disk, and accepts it. Blocking.
-    pub(crate) fn accept(self) -> Result<(), Refusal> {
-        let hall = Arc::clone(&self.hall);
-        let (client, round) = (self.client, self.round);
-        let checked = self.check().map_err(|error| disk(&error))?;
-        if let Err(failure) = checked {
-            hall.answer(client, round, Answer::Failure(failure.clone()), None)?;
-            return Err(Refusal::Update(failure));
-        }
-        let answer = Answer::Update { hash: self.hash.clone(), bytes: self.bytes };
-        let event = Event::Accepted { client, round: round + 1, bytes: self.bytes };
-        hall.answer(client, round, answer, Some(&event))
+    /// The check that goes along with the update's bytes.
+    pub(crate) fn check(&self) -> UploadStream {
+        let needs = self.hall.terms.run.strategy.local.needs();
+        UploadStream::new(needs, self.size, self.job.clone(), self.bytes)
     }
 
-    fn check(&self) -> std::io::Result<Result<(), ClientFailure>> {
-        let head = match stored::open(&self.path, &self.hall.terms.layout)? {
-            Ok(head) => head,
-            Err(error) => return Ok(Err(unreadable(&error))),
-        };
-        if head.client != self.client {
-            let why = format!("it says that it is client {}'s", head.client);
-            return Ok(Err(ClientFailure::Unreadable(why)));
+    /// Accepts an update whose bytes are on the disk, if its check found nothing. Blocking.
+    pub(crate) fn accept(self, check: UploadStream) -> Result<(), Refusal> {
+        let hall = Arc::clone(&self.hall);
+        let (client, round, bytes) = (self.client, self.round, self.bytes);
+        match check.finish() {
+            Err(failure) => {
+                let failure = match failure {
+                    ClientFailure::Unreadable(why) => ClientFailure::Unreadable(plain(&why)),
+                    other => other,
+                };
+                hall.answer(client, round, Reply::Failure(failure.clone()), None)?;
+                Err(Refusal::Update(failure))
+            }
+            Ok((head, checked)) => {
+                let update = StoredUpdate { hash: self.hash.clone(), bytes, head, checked };
+                let event = Event::Accepted { client, round: round + 1, bytes };
+                hall.answer(client, round, Reply::Update(update), Some(&event))
+            }
         }
-        let update = Stored::one(self.client, self.path.clone(), head);
-        let checked = verdict(&self.hall.terms.run, &self.state, &self.job, &update, 0);
-        Ok(checked.map_err(|error| std::io::Error::other(error.why))?.map(|_| ()))
     }
 }
 

@@ -2,30 +2,21 @@
 
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::ledger::Answer;
 use crate::phase::{Inner, Judging, Open, Phase};
+use crate::stored::Reply;
 use crate::wire;
 use fedtvd_core::job::Job;
 use fedtvd_core::profile::{ClientId, Profile};
-use fedtvd_core::run::State;
 use fedtvd_core::statistic::{Reference, ReferenceError};
 use fedtvd_core::trainer::Evaluation;
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
 /// How often a round that waits tells for whom.
 const REMINDER: Duration = Duration::from_secs(60);
-/// What a round's clients came to.
-#[derive(Clone, Debug)]
-pub struct Answers {
-    /// Who answered what.
-    pub answers: BTreeMap<ClientId, Answer>,
-    /// Bytes that were sent to clients.
-    pub bytes_down: u64,
-}
 
 /// Why the driver goes no further.
 #[derive(Debug, Error)]
@@ -81,14 +72,20 @@ impl Hall {
     }
 
     /// Opens a round with the answers that are there already.
-    pub fn open(&self, state: &State, jobs: Vec<Job>, shared: Bytes, answers: BTreeMap<ClientId, Answer>) {
+    pub(crate) fn open(
+        &self,
+        round: u32,
+        roster: usize,
+        jobs: &[Job],
+        shared: Bytes,
+        answers: BTreeMap<ClientId, Reply>,
+    ) {
         let mut inner = self.inner();
-        inner.door.round = state.round;
+        inner.door.round = round;
         let asked = jobs.iter().map(|job| job.client).collect();
         let open = Open {
-            round: state.round,
-            state: Arc::new(state.clone()),
-            jobs: jobs.into_iter().map(|job| (job.client, job)).collect(),
+            round,
+            jobs: jobs.iter().map(|job| (job.client, job.clone())).collect(),
             answers,
             shared,
             bytes_down: 0,
@@ -97,12 +94,16 @@ impl Hall {
         };
         inner.phase = Phase::Training(open);
         drop(inner);
-        (self.log)(&Event::Opened { round: state.round + 1, asked, roster: state.roster.len() });
+        (self.log)(&Event::Opened { round: round + 1, asked, roster });
         self.call();
     }
 
-    /// Waits until everybody has answered, or the deadline; from then on the round takes no answers.
-    pub fn close(&self, deadline: Option<Duration>) -> Result<Answers, Interrupted> {
+    /// The answers of the open round and the bytes that were sent to clients, when everybody has answered or at the
+    /// deadline; from then on the round takes no answers.
+    pub(crate) fn close(
+        &self,
+        deadline: Option<Duration>,
+    ) -> Result<(BTreeMap<ClientId, Reply>, u64), Interrupted> {
         let limit = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
         let mut inner = loop {
             let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
@@ -119,16 +120,13 @@ impl Hall {
         let Phase::Training(open) = std::mem::replace(&mut inner.phase, Phase::Between) else {
             return Err(Interrupted::Stopped);
         };
-        for (client, answer) in &open.answers {
-            if let Answer::Update { hash, .. } = answer {
-                inner.before.insert(*client, (open.round, hash.clone()));
-            }
-        }
+        let updates = || open.answers.iter().filter_map(|(client, reply)| Some((*client, reply.update()?)));
+        let before = updates().map(|(client, update)| (client, (open.round, update.hash.clone())));
+        inner.before.extend(before);
         drop(inner);
-        let updates = open.answers.values().filter(|answer| matches!(answer, Answer::Update { .. }));
-        let late = open.missing();
-        (self.log)(&Event::Closed { round: open.round + 1, accepted: updates.count(), late });
-        Ok(Answers { answers: open.answers, bytes_down: open.bytes_down })
+        let (accepted, late) = (updates().count(), open.missing());
+        (self.log)(&Event::Closed { round: open.round + 1, accepted, late });
+        Ok((open.answers, open.bytes_down))
     }
 
     fn wait_until(

@@ -1,142 +1,177 @@
-//! The rounds of a federation: the same `plan` and `close` as a simulation's, with clients elsewhere.
+//! A federation as a fleet: clients on other machines, behind the coordinator.
 
 use crate::drive::Interrupted;
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::ledger::{Answer, Closing, LedgerError, Opening};
-use crate::stored::Stored;
+use crate::ledger::{Answer, Closing, Opening};
+use crate::stored::{Reply, Stored, StoredUpdate};
 use fedtvd_core::job::Job;
-use fedtvd_core::layout::Layout;
-use fedtvd_core::profile::ClientId;
-use fedtvd_core::round::{close, plan};
-use fedtvd_core::run::{Run, State};
+use fedtvd_core::params::Params;
+use fedtvd_core::profile::{ClientId, Profile};
+use fedtvd_core::run::State;
 use fedtvd_core::trainer::{Evaluation, Trainer};
+use fedtvd_core::upload_stream::UploadStream;
 use fedtvd_run::checkpoint::Memories;
-use fedtvd_run::fleet::evaluate;
-use fedtvd_run::simulation::{Round, Rounds, SimulationError};
+use fedtvd_run::fleet::{Answers, Fleet, FleetFailure, Gathered, Traffic};
+use fedtvd_run::threads::evaluate;
 use prost::bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// Who judges the model after a round.
-pub(crate) enum Judge {
-    /// The server, by its own test set.
-    Here { workers: Vec<Box<dyn Trainer>>, rows: Vec<u32>, classes: usize },
-    /// The clients of the round, by their hold-outs, within this time.
+/// Who evaluates the model after a round.
+pub(crate) enum Evaluator {
+    /// The server, on its own test set.
+    Server { workers: Vec<Box<dyn Trainer>>, rows: Vec<u32>, classes: usize },
+    /// The clients of the round, on their hold-outs, within this time.
     Clients(Duration),
 }
 
-/// A federation's rounds.
+/// The clients of a federation.
 pub(crate) struct Federation {
-    pub(crate) hall: Arc<Hall>,
-    pub(crate) run: Run,
-    pub(crate) state: State,
-    pub(crate) layout: Arc<Layout>,
-    pub(crate) least: usize,
-    pub(crate) deadline: Option<Duration>,
-    pub(crate) judge: Judge,
-    pub(crate) memories: Memories,
+    hall: Arc<Hall>,
+    least: usize,
+    deadline: Option<Duration>,
+    evaluator: Evaluator,
+    /// The open round.
+    round: u32,
+    roster: Vec<Profile>,
+    /// Clients whose update counts in the open round.
+    answered: BTreeSet<ClientId>,
+    /// Accuracy after the last round.
+    accuracy: Option<f64>,
+    /// Clients keep their memories themselves.
+    memories: Memories,
 }
 
 impl Federation {
-    /// Updates of the open round, or of one that was closed before a crash.
-    fn answers(&mut self) -> Result<(Closing, u64), SimulationError> {
-        let round = self.state.round;
-        let ledger = &self.hall.ledger;
-        if let Some(opening) = ledger.opening(round).map_err(clients)? {
-            (self.state.roster, self.state.reference) = (opening.roster, opening.reference);
-        } else {
-            let (roster, reference) = self.hall.gather(self.least).map_err(interrupted)?;
-            (self.state.roster, self.state.reference) = (roster, reference);
-            let opening =
-                Opening { roster: self.state.roster.clone(), reference: self.state.reference.clone() };
-            ledger.begin(round, &opening).map_err(clients)?;
+    /// Waits for `least` clients before the first round where there is no roster; a round lasts until its deadline at
+    /// most.
+    pub(crate) fn new(
+        hall: Arc<Hall>,
+        least: usize,
+        deadline: Option<Duration>,
+        evaluator: Evaluator,
+    ) -> Self {
+        Self {
+            hall,
+            least,
+            deadline,
+            evaluator,
+            round: 0,
+            roster: Vec::new(),
+            answered: BTreeSet::new(),
+            accuracy: None,
+            memories: Memories::new(),
         }
-        self.hall.admit_roster(&self.state);
-        let (kept, notes) = ledger.recover(round).map_err(clients)?;
-        notes.into_iter().for_each(|note| (self.hall.log)(&Event::Note { note }));
-        if let Some(closing) = ledger.closing(round).map_err(clients)? {
-            let whole = |(client, answer): (&ClientId, &Answer)| match answer {
-                Answer::Update { .. } => kept.get(client) == Some(answer),
-                Answer::Failure(_) => true,
-            };
-            if closing.answers.iter().all(whole) {
-                return Ok((closing, 0));
-            }
-            // Nothing was made of the answers yet: whose update is gone is asked again.
-            (self.hall.log)(&Event::Note { note: format!("round {} is opened again", round + 1) });
-        }
-        let jobs = plan(&self.run, &self.state);
-        let kept =
-            kept.into_iter().filter(|(client, _)| jobs.iter().any(|job| job.client == *client)).collect();
-        let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
-        self.hall.open(&self.state, jobs, shared, kept);
-        let answers = self.hall.close(self.deadline).map_err(interrupted)?;
-        let roster = self.state.roster.iter().map(|profile| profile.client).collect();
-        let closing = Closing { roster, answers: answers.answers };
-        ledger.close(round, &closing).map_err(clients)?;
-        Ok((closing, answers.bytes_down))
     }
 
-    fn evaluation(&mut self, round: u32, closing: &Closing) -> Result<Evaluation, SimulationError> {
-        match &mut self.judge {
-            Judge::Here { workers, rows, classes } => {
-                Ok(evaluate(workers, *classes, &self.state.params, rows)?)
+    /// The answers to these jobs and the bytes that were sent to clients, from the ledger where it was closed before a
+    /// restart.
+    fn answers(&self, jobs: &[Job]) -> Result<(BTreeMap<ClientId, Reply>, u64), FleetFailure> {
+        let (round, ledger) = (self.round, &self.hall.ledger);
+        let needs = self.hall.terms.run.strategy.local.needs();
+        let check = |client: ClientId, bytes: u64| {
+            let job = jobs.iter().find(|job| job.client == client)?;
+            let profile = self.roster.iter().find(|profile| profile.client == client)?;
+            Some(UploadStream::new(needs, profile.size, job.clone(), bytes))
+        };
+        let (kept, notes) = ledger.recover(round, &check).map_err(failed)?;
+        notes.into_iter().for_each(|note| (self.hall.log)(&Event::Note { note }));
+        if let Some(closing) = ledger.closing(round).map_err(failed)? {
+            if let Some(replies) = closing.replies(&kept) {
+                return Ok((replies, 0));
             }
-            Judge::Clients(patience) => {
-                let asked =
-                    closing.answers.iter().filter(|(_, answer)| matches!(answer, Answer::Update { .. }));
-                let asked = asked.map(|(client, _)| *client).collect();
-                let model = Bytes::from(self.state.params.to_safetensors());
-                self.hall.judge(round, model, asked, *patience).map_err(interrupted)
-            }
+            // No result depends on the answers yet: clients whose update is lost are asked again.
+            (self.hall.log)(&Event::Note { note: format!("round {} is opened again", round + 1) });
         }
+        let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
+        let kept = kept.into_iter().map(|(client, update)| (client, Reply::Update(update))).collect();
+        self.hall.open(round, self.roster.len(), jobs, shared, kept);
+        let (replies, bytes_down) = self.hall.close(self.deadline).map_err(interrupted)?;
+        let roster = self.roster.iter().map(|profile| profile.client).collect();
+        let answers = replies.iter().map(|(client, reply)| (*client, reply.answer())).collect();
+        ledger.close(round, &Closing { roster, answers }).map_err(failed)?;
+        Ok((replies, bytes_down))
     }
 }
 
-impl Rounds for Federation {
-    fn round(&mut self) -> Result<Round, SimulationError> {
-        let started = Instant::now();
-        let round = self.state.round;
-        // The checkpoint of this round's beginning is on the disk: nothing older is needed.
-        self.hall.ledger.clean(round).map_err(clients)?;
+impl Fleet for Federation {
+    fn gather(&mut self, state: &State, _: Option<Memories>) -> Result<Gathered, FleetFailure> {
+        let (round, ledger) = (state.round, &self.hall.ledger);
+        // The checkpoint before this round is on the disk: nothing older is needed.
+        ledger.clean(round).map_err(failed)?;
         if round > 0
-            && let Some(last) = self.hall.ledger.closing(round - 1).map_err(clients)?
+            && let Some(last) = ledger.closing(round - 1).map_err(failed)?
         {
             self.hall.remember(round - 1, &last.answers);
         }
-        let (closing, bytes_down) = self.answers()?;
-        let jobs = plan(&self.run, &self.state);
-        let updates = Stored::new(&self.hall.ledger, round, &closing.answers, &self.layout)?;
-        let (next, record) = close(&self.run, &self.state, &jobs, &updates)?;
-        self.state = next;
-        let evaluation = self.evaluation(round, &closing)?;
-        let judged = (evaluation.samples() > 0).then(|| evaluation.accuracy());
-        self.hall.tell(&self.state, judged);
-        let bytes_up = closing.answers.values().map(|answer| match answer {
-            Answer::Update { bytes, .. } => *bytes,
-            Answer::Failure(_) => 0,
-        });
-        let bytes_up = bytes_up.sum();
-        Ok(Round { record, evaluation, seconds: started.elapsed().as_secs_f64(), bytes_up, bytes_down })
+        let opening = match ledger.opening(round).map_err(failed)? {
+            Some(opening) => opening,
+            None => {
+                let (roster, reference) = self.hall.gather(self.least).map_err(interrupted)?;
+                let opening = Opening { roster, reference };
+                ledger.begin(round, &opening).map_err(failed)?;
+                opening
+            }
+        };
+        self.hall.admit_roster(round, &opening);
+        let Opening { roster, reference } = opening;
+        let newcomers = roster.iter().filter(|profile| state.profile(profile.client).is_none());
+        let newcomers = newcomers.cloned().collect();
+        (self.round, self.roster) = (round, roster);
+        Ok(Gathered { reference, newcomers })
     }
 
-    fn state(&self) -> &State {
-        &self.state
+    fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure> {
+        let (replies, down) = self.answers(jobs)?;
+        let updates = || replies.iter().filter_map(|(client, reply)| Some((*client, reply.update()?)));
+        let up = updates().map(|(_, update)| update.bytes).sum();
+        self.answered = updates().map(|(client, _)| client).collect();
+        let updates = Stored::new(&self.hall.ledger, self.round, replies).map_err(failed)?;
+        Ok(Answers { updates: Box::new(updates), traffic: Some(Traffic { up, down }) })
     }
 
-    fn memories(&self) -> &Memories {
-        &self.memories
+    fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure> {
+        let evaluation = match &mut self.evaluator {
+            Evaluator::Server { workers, rows, classes } => evaluate(workers, *classes, model, rows)?,
+            Evaluator::Clients(patience) => {
+                let bytes = Bytes::from(model.to_safetensors());
+                let judged = self.hall.judge(self.round, bytes, self.answered.clone(), *patience);
+                judged.map_err(interrupted)?
+            }
+        };
+        self.accuracy = (evaluation.samples() > 0).then(|| evaluation.accuracy());
+        Ok(evaluation)
+    }
+
+    fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
+        self.hall.tell(state.round, self.accuracy);
+        Ok(&self.memories)
     }
 }
 
-fn interrupted(interrupted: Interrupted) -> SimulationError {
+impl Closing {
+    /// The frozen answers with the updates that they name, if all of these are still on the disk.
+    fn replies(&self, kept: &BTreeMap<ClientId, StoredUpdate>) -> Option<BTreeMap<ClientId, Reply>> {
+        let reply = |(client, answer): (&ClientId, &Answer)| match answer {
+            Answer::Failure(failure) => Some((*client, Reply::Failure(failure.clone()))),
+            Answer::Update { hash, .. } => {
+                let update = kept.get(client).filter(|update| update.hash == *hash)?;
+                Some((*client, Reply::Update(update.clone())))
+            }
+        };
+        self.answers.iter().map(reply).collect()
+    }
+}
+
+fn interrupted(interrupted: Interrupted) -> FleetFailure {
     match interrupted {
-        Interrupted::Stopped => SimulationError::Stopped,
-        Interrupted::Reference(error) => SimulationError::Reference(error),
+        Interrupted::Stopped => FleetFailure::Stopped,
+        Interrupted::Reference(error) => FleetFailure::Reference(error),
     }
 }
 
-fn clients(error: LedgerError) -> SimulationError {
-    SimulationError::Clients(error.to_string())
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> FleetFailure {
+    FleetFailure::Other(Box::new(error))
 }

@@ -4,7 +4,7 @@
 //! answers. A lock is held for moments only, and for the one rename that accepts an update.
 
 use crate::event::{Event, Log};
-use crate::ledger::{Answer, Ledger};
+use crate::ledger::{Answer, Ledger, Opening};
 use crate::phase::{Inner, Phase};
 use fedtvd_core::job::Survey;
 use fedtvd_core::layout::Layout;
@@ -144,19 +144,19 @@ impl Hall {
     }
 
     /// What the last round came to, for those who ask.
-    pub fn tell(&self, state: &State, accuracy: Option<f64>) {
+    pub(crate) fn tell(&self, round: u32, accuracy: Option<f64>) {
         let mut inner = self.inner();
-        inner.door.round = state.round;
+        inner.door.round = round;
         inner.accuracy = accuracy;
     }
 
     /// Takes over a round's roster: after a restart it is older than the hall.
-    pub(crate) fn admit_roster(&self, state: &State) {
+    pub(crate) fn admit_roster(&self, round: u32, opening: &Opening) {
         let mut inner = self.inner();
-        inner.door.round = state.round;
-        inner.door.reference = state.reference.clone();
+        inner.door.round = round;
+        inner.door.reference = opening.reference.clone();
         inner.histograms = None;
-        for profile in &state.roster {
+        for profile in &opening.roster {
             match inner.door.roster.binary_search_by_key(&profile.client, |known| known.client) {
                 Ok(place) => inner.door.roster[place] = profile.clone(),
                 Err(place) => inner.door.roster.insert(place, profile.clone()),

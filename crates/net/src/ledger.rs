@@ -14,9 +14,11 @@
 //! checked when a server starts again. Updates go when the checkpoint after their round is on the disk; `closed.json`
 //! stays.
 
+use crate::stored::StoredUpdate;
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::profile::{ClientId, Profile};
 use fedtvd_core::statistic::Reference;
+use fedtvd_core::upload_stream::UploadStream;
 use fedtvd_run::files::{FileError, doing, read_text, sync, write};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -174,41 +176,48 @@ impl Ledger {
         })
     }
 
-    /// The accepted updates of a round, after a restart: those whose bytes have the hash of their name. What a crash
-    /// left half done, or a disk has changed, goes and is told.
-    pub fn recover(&self, round: u32) -> Result<(BTreeMap<ClientId, Answer>, Vec<String>), LedgerError> {
+    /// The accepted updates of a round, after a restart: those whose bytes have the hash of their name and pass the
+    /// check again. What a crash left half done, or a disk has changed, is removed and noted.
+    pub(crate) fn recover(
+        &self,
+        round: u32,
+        check: &dyn Fn(ClientId, u64) -> Option<UploadStream>,
+    ) -> Result<(BTreeMap<ClientId, StoredUpdate>, Vec<String>), LedgerError> {
         let folder = self.round(round);
-        let (mut answers, mut notes) = (BTreeMap::new(), Vec::new());
+        let (mut updates, mut notes) = (BTreeMap::new(), Vec::new());
         for entry in fs::read_dir(&folder).map_err(doing("reading", &folder))? {
             let path = entry.map_err(doing("reading", &folder))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some(rest) = name.strip_prefix("client-") else { continue };
             let place = rest.split_once('-').and_then(|(client, hash)| Some((client.parse().ok()?, hash)));
-            let (found, bytes) = hash_of(&path).map_err(doing("reading", &path))?;
-            match place {
-                Some((client, hash)) if hash == found => {
-                    if let Some(Answer::Update { hash: other, .. }) =
-                        answers.insert(client, Answer::Update { hash: found, bytes })
-                    {
-                        // Which of them was acknowledged nobody knows; the same job gives the same bytes again.
-                        answers.remove(&client);
-                        for path in [self.place(round, client, &other), path] {
-                            fs::remove_file(&path).map_err(doing("removing", &path))?;
-                        }
-                        notes.push(format!("client {client} has two updates; it is asked again"));
-                    }
+            let update = match place {
+                Some((client, hash)) => {
+                    let check = |bytes| check(client, bytes);
+                    read_update(&path, hash, &check)
+                        .map_err(doing("reading", &path))?
+                        .map(|update| (client, update))
                 }
-                _ => {
+                None => None,
+            };
+            let Some((client, update)) = update else {
+                fs::remove_file(&path).map_err(doing("removing", &path))?;
+                if place.is_some() {
+                    notes.push(format!("{} is damaged; its client is asked again", path.display()));
+                }
+                continue;
+            };
+            if let Some(other) = updates.insert(client, update) {
+                // Which of them was acknowledged nobody knows; the same job gives the same bytes again.
+                updates.remove(&client);
+                for path in [self.place(round, client, &other.hash), path] {
                     fs::remove_file(&path).map_err(doing("removing", &path))?;
-                    if place.is_some() {
-                        notes.push(format!("{} is damaged; its client is asked again", path.display()));
-                    }
                 }
+                notes.push(format!("client {client} has two updates; it is asked again"));
             }
         }
         // A process that was killed between rename and sync left names that a crash of the machine could still undo.
         sync(&folder)?;
-        Ok((answers, notes))
+        Ok((updates, notes))
     }
 
     /// Lets the updates of all rounds before this one go.
@@ -235,18 +244,27 @@ impl Ledger {
     }
 }
 
-/// SHA-256 and length of a file.
-fn hash_of(path: &Path) -> std::io::Result<(String, u64)> {
+/// The update in a file, if its bytes have this hash and pass the check: one read.
+fn read_update(
+    path: &Path,
+    expected: &str,
+    check: &dyn Fn(u64) -> Option<UploadStream>,
+) -> std::io::Result<Option<StoredUpdate>> {
     let mut file = File::open(path)?;
-    let (mut hash, mut bytes, mut block) = (Sha256::new(), 0, vec![0; 1 << 16]);
+    let bytes = file.metadata()?.len();
+    let Some(mut stream) = check(bytes) else { return Ok(None) };
+    let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
         let read = file.read(&mut block)?;
         if read == 0 {
-            return Ok((hex(&hash.finalize()), bytes));
+            break;
         }
         hash.update(&block[..read]);
-        bytes += read as u64;
+        stream.feed(&block[..read]);
     }
+    let hash = hex(&hash.finalize());
+    let update = stream.finish().ok().filter(|_| hash == expected);
+    Ok(update.map(|(head, checked)| StoredUpdate { hash, bytes, head, checked }))
 }
 
 /// Bytes as lower-case hexadecimal digits.
@@ -273,12 +291,39 @@ fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<Option<T>, L
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedtvd_core::job::{Job, Offer};
+    use fedtvd_core::layout::Layout;
+    use fedtvd_core::local::Local;
+    use fedtvd_core::memory::Memory;
+    use fedtvd_core::params::Params;
+    use fedtvd_core::rules::Needs;
+    use fedtvd_core::stream::Key;
+    use fedtvd_core::updates::{Report, Upload};
+    use std::sync::Arc;
 
     fn opened() -> (tempfile::TempDir, Ledger) {
         let folder = tempfile::tempdir().unwrap();
         let ledger = Ledger::open(folder.path()).unwrap();
         ledger.begin(3, &Opening { roster: Vec::new(), reference: Reference::uniform(2) }).unwrap();
         (folder, ledger)
+    }
+
+    fn job(client: ClientId) -> Job {
+        let offer = Offer {
+            round: 3,
+            strategy: "fedavg".to_owned(),
+            local: Local::default(),
+            reference: Reference::uniform(2),
+            params: Arc::new(Params::zeros(Arc::new(Layout::vector(1)))),
+            carried: Arc::default(),
+        };
+        Job { client, key: Key::of(1), accepted: None, offer: Arc::new(offer) }
+    }
+
+    fn upload(client: ClientId, value: f32) -> Vec<u8> {
+        let params = Params { layout: Arc::new(Layout::vector(1)), values: vec![value] };
+        let report = Report { round: 3, steps: 1, reach: 0.01, losses: [1.0, 1.0], remembers: true };
+        Upload { client, params, carried: Memory::default(), report }.to_bytes()
     }
 
     fn keep(ledger: &Ledger, client: ClientId, bytes: &[u8]) -> String {
@@ -288,26 +333,36 @@ mod tests {
         hash
     }
 
+    fn recovered(ledger: &Ledger) -> (Vec<(ClientId, String, u64)>, Vec<String>) {
+        let check = |client, bytes| Some(UploadStream::new(Needs::default(), 10, job(client), bytes));
+        let (updates, notes) = ledger.recover(3, &check).unwrap();
+        (updates.into_iter().map(|(client, update)| (client, update.hash, update.bytes)).collect(), notes)
+    }
+
     #[test]
     fn what_was_committed_is_there_after_a_restart_and_nothing_else() {
         let (_folder, ledger) = opened();
-        let hash = keep(&ledger, 7, b"seven");
+        let bytes = upload(7, 1.0);
+        let hash = keep(&ledger, 7, &bytes);
         fs::write(ledger.beside(3, 8), b"half of ei").unwrap();
-        keep(&ledger, 9, b"nine");
-        fs::write(ledger.place(3, 9, &fedtvd_run::digest::sha256(b"nine")), b"mine").unwrap();
-        let (answers, notes) = ledger.recover(3).unwrap();
-        assert_eq!(answers, BTreeMap::from([(7, Answer::Update { hash, bytes: 5 })]));
-        assert_eq!(notes.len(), 1);
-        assert!(!ledger.beside(3, 8).exists());
+        let nine = keep(&ledger, 9, &upload(9, 1.0));
+        fs::write(ledger.place(3, 9, &nine), upload(9, 2.0)).unwrap();
+        // The right hash, but no update that the round could accept.
+        let ten = keep(&ledger, 10, &upload(10, f32::NAN));
+        let (updates, notes) = recovered(&ledger);
+        assert_eq!(updates, [(7, hash, bytes.len() as u64)]);
+        assert_eq!(notes.len(), 2);
+        assert!(!ledger.beside(3, 8).exists() && !ledger.place(3, 10, &ten).exists());
     }
 
     #[test]
     fn of_two_updates_of_one_client_neither_counts() {
         let (_folder, ledger) = opened();
-        let [one, other] = [&b"one"[..], b"other"].map(|bytes| keep(&ledger, 7, bytes));
-        let eight = keep(&ledger, 8, b"eight");
-        let (answers, notes) = ledger.recover(3).unwrap();
-        assert_eq!(answers, BTreeMap::from([(8, Answer::Update { hash: eight, bytes: 5 })]));
+        let [one, other] = [1.0, 2.0].map(|value| keep(&ledger, 7, &upload(7, value)));
+        let bytes = upload(8, 1.0);
+        let eight = keep(&ledger, 8, &bytes);
+        let (updates, notes) = recovered(&ledger);
+        assert_eq!(updates, [(8, eight, bytes.len() as u64)]);
         assert_eq!(notes, ["client 7 has two updates; it is asked again"]);
         assert!(!ledger.place(3, 7, &one).exists() && !ledger.place(3, 7, &other).exists());
     }

@@ -1,6 +1,6 @@
 //! What a federation is doing: who is there, what the open round has, and for whom it waits.
 
-use crate::ledger::Answer;
+use crate::stored::Reply;
 use crate::wire;
 use fedtvd_core::job::Job;
 use fedtvd_core::profile::ClientId;
@@ -8,7 +8,6 @@ use fedtvd_core::run::State;
 use fedtvd_core::trainer::Evaluation;
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::time::Instant;
 
 /// All that changes.
@@ -96,9 +95,8 @@ pub(crate) enum Phase {
 /// A round in which clients train.
 pub(crate) struct Open {
     pub(crate) round: u32,
-    pub(crate) state: Arc<State>,
     pub(crate) jobs: BTreeMap<ClientId, Job>,
-    pub(crate) answers: BTreeMap<ClientId, Answer>,
+    pub(crate) answers: BTreeMap<ClientId, Reply>,
     /// The part of the jobs' bytes that all of them share.
     pub(crate) shared: Bytes,
     pub(crate) bytes_down: u64,

@@ -112,7 +112,7 @@ fn store(
 ) -> Result<(), Refusal> {
     let write = |error: std::io::Error| disk(&error);
     let mut file = File::create(&arrival.path).map_err(write)?;
-    let mut hash = Sha256::new();
+    let (mut hash, mut check) = (Sha256::new(), arrival.check());
     while let Some(part) = parts.blocking_recv() {
         let Some(part) = part else {
             let got = hex(&hash.finalize());
@@ -121,9 +121,10 @@ fn store(
             }
             file.sync_all().map_err(write)?;
             still()?;
-            return arrival.accept();
+            return arrival.accept(check);
         };
         hash.update(&part);
+        check.feed(&part);
         file.write_all(&part).map_err(write)?;
     }
     Err(Refusal::Truncated { got: 0, bytes: arrival.bytes })

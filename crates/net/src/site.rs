@@ -10,7 +10,7 @@ use fedtvd_core::memory::Memory;
 use fedtvd_core::network::{Network, NetworkError};
 use fedtvd_core::notation;
 use fedtvd_core::params::Params;
-use fedtvd_core::profile::{Client, ClientId};
+use fedtvd_core::profile::{ClientData, ClientId};
 use fedtvd_core::samples::{Augment, Samples};
 use fedtvd_core::statistic::{Ask, Reference, size};
 use fedtvd_core::trainer::{Evaluation, Trainer as _};
@@ -25,9 +25,7 @@ pub struct Site {
     client: ClientId,
     cpu: Cpu,
     layout: Arc<Layout>,
-    rows: Vec<u32>,
-    holdout: Vec<u32>,
-    counts: Vec<u64>,
+    data: ClientData,
     /// Where memories of this run are kept.
     folder: PathBuf,
 }
@@ -112,7 +110,8 @@ impl Site {
         let cpu = Cpu::new(&network, Arc::clone(&samples))?;
         let holdout = samples.test_rows();
         let folder = folder.join(&welcome.run).join(welcome.client.to_string());
-        Ok(Self { client: welcome.client, cpu, layout, rows, holdout, counts, folder })
+        let data = ClientData { rows, holdout, counts };
+        Ok(Self { client: welcome.client, cpu, layout, data, folder })
     }
 
     /// What it says of itself, and no more than was asked.
@@ -121,16 +120,16 @@ impl Site {
             |error: serde_json::Error| SiteError::Unreadable { what: "a question", why: error.to_string() };
         let ask: Ask = serde_json::from_str(&survey.ask).map_err(unreadable)?;
         let reference: Reference = serde_json::from_str(&survey.reference).map_err(unreadable)?;
-        if reference.classes() != self.counts.len() {
+        if reference.classes() != self.data.counts.len() {
             let why = format!("a reference over {} classes", reference.classes());
             return Err(SiteError::Unreadable { what: "a question", why });
         }
-        let statistic = ask.answer(&self.counts, &reference);
+        let statistic = ask.answer(&self.data.counts, &reference);
         Ok(wire::Enrolment {
             run: run.to_owned(),
-            size: size(&self.counts),
+            size: size(&self.data.counts),
             statistic: serde_json::to_string(&statistic).expect("a statistic is plain data"),
-            holdout: self.holdout.len() as u64,
+            holdout: self.data.holdout.len() as u64,
         })
     }
 
@@ -152,9 +151,7 @@ impl Site {
             Some(round) => self.recall(round)?,
             None => None,
         };
-        let client =
-            Client { id: self.client, rows: &self.rows, holdout: &self.holdout, counts: &self.counts };
-        match train(&strategy, &job, &client, memory.as_ref(), &mut self.cpu) {
+        match train(&strategy, &job, &self.data, memory.as_ref(), &mut self.cpu) {
             Err(failure) => Ok(Err(failure)),
             Ok((upload, memory)) => {
                 if !memory.is_empty() {
@@ -168,10 +165,10 @@ impl Site {
     /// What the hold-out says of a model.
     pub fn judge(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
         let params = Params::from_safetensors(bytes, &self.layout).map_err(|error| error.to_string())?;
-        if self.holdout.is_empty() {
-            return Ok(Evaluation::empty(self.counts.len()));
+        if self.data.holdout.is_empty() {
+            return Ok(Evaluation::empty(self.data.counts.len()));
         }
-        self.cpu.evaluate(&params, &self.holdout, None).map_err(|error| error.to_string())
+        self.cpu.evaluate(&params, &self.data.holdout, None).map_err(|error| error.to_string())
     }
 
     fn memory(&self, round: u32) -> PathBuf {

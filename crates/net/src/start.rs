@@ -1,7 +1,7 @@
 //! From a configuration to a federation that is ready to be served, and from its last round to its end.
 
 use crate::event::{Event, Log};
-use crate::federation::{Federation, Judge};
+use crate::federation::{Evaluator, Federation};
 use crate::hall::{Hall, Terms};
 use crate::known::Known;
 use crate::ledger::{Ledger, LedgerError};
@@ -14,12 +14,12 @@ use fedtvd_core::statistic::Reference;
 use fedtvd_core::trainer::Trainer;
 use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
-use fedtvd_run::checkpoint::Memories;
 use fedtvd_run::checkpoints::Checkpoints;
 use fedtvd_run::config::Config;
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::experiment::{Experiment, ReferenceSource};
 use fedtvd_run::manifest::{FORMAT, Fingerprint, Manifest};
+use fedtvd_run::rounds::Rounds;
 use fedtvd_run::runner::{RunError, Runner};
 use fedtvd_run::setup::{SetupError, network_for};
 use fedtvd_run::simulation::SimulationError;
@@ -136,7 +136,7 @@ pub fn prepare(
     };
     options.roster = roster(out, options.roster)?;
     let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
-    if experiment.trouble.absent > 0.0 || experiment.trouble.partial > 0.0 {
+    if experiment.dropout.any() {
         return Err(FederationError::Trouble);
     }
     let aggregated = experiment.reference == ReferenceSource::Aggregated;
@@ -201,15 +201,15 @@ pub fn prepare(
     if let Some(opening) = ledger.opening(state.round)? {
         (state.roster, state.reference) = (opening.roster, opening.reference);
     }
-    let judge = match site.data {
+    let evaluator = match site.data {
         Some(data) => {
             let rows = data.loaded.samples.test_rows();
             let cpu = |_| Cpu::new(&network, Arc::clone(&data.loaded.samples));
             let cpus: Vec<Cpu> = (0..options.workers.max(1)).map(cpu).collect::<Result<_, _>>()?;
             let workers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
-            Judge::Here { workers, rows, classes: site.classes }
+            Evaluator::Server { workers, rows, classes: site.classes }
         }
-        None => Judge::Clients(options.deadline.unwrap_or(JUDGING)),
+        None => Evaluator::Clients(options.deadline.unwrap_or(JUDGING)),
     };
     let terms = Terms {
         run_id: ledger.run(&new_name(), options.roster.as_ref())?,
@@ -227,17 +227,9 @@ pub fn prepare(
     if let Some(summary) = directory.summary().map_err(RunError::from)? {
         return Ok(Ready { hall, work: Work::Farewell(summary) });
     }
-    let federation = Federation {
-        hall: Arc::clone(&hall),
-        run: experiment.run.clone(),
-        state,
-        layout,
-        least: options.least.max(1),
-        deadline: options.deadline,
-        judge,
-        memories: Memories::new(),
-    };
-    let runner = Runner::over(directory, experiment, Box::new(federation), checkpoints)?;
+    let fleet = Federation::new(Arc::clone(&hall), options.least.max(1), options.deadline, evaluator);
+    let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
+    let runner = Runner::over(directory, experiment, rounds, checkpoints)?;
     Ok(Ready { hall, work: Work::Rounds(runner) })
 }
 

@@ -1,9 +1,9 @@
 //! How a federation stands, for those who watch it.
 
 use crate::hall::Hall;
-use crate::ledger::Answer;
 use crate::link::{Link, LinkError, Security};
 use crate::phase::Phase;
+use crate::stored::Reply;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::run::Mode;
 use serde::{Deserialize, Serialize};
@@ -60,11 +60,11 @@ impl Hall {
         let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
         let mut answer = |client: &ClientId| match &inner.phase {
             Phase::Training(open) if open.jobs.contains_key(client) => Some(match open.answers.get(client) {
-                Some(Answer::Update { .. }) => {
+                Some(Reply::Update(_)) => {
                     answered.push(*client);
                     "answered"
                 }
-                Some(Answer::Failure(_)) => "failed",
+                Some(Reply::Failure(_)) => "failed",
                 None => {
                     waiting_for.push(*client);
                     "waiting"

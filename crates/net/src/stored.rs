@@ -1,79 +1,101 @@
-//! The updates of a round as the server reads them: from the ledger's files, block by block.
+//! The updates of a round as the server reads them: from the ledger's files, each opened once.
 
 use crate::ledger::{Answer, Ledger};
-use crate::refusal::plain;
-use fedtvd_core::bytes::BytesError;
+use fedtvd_core::acceptance::Checked;
 use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::layout::Layout;
 use fedtvd_core::profile::ClientId;
-use fedtvd_core::updates::{Outcome, Part, ReadFailure, Updates};
-use fedtvd_core::upload_head::{self, UploadHead};
+use fedtvd_core::updates::{Outcome, ReadFailure, UpdatePart, Updates};
+use fedtvd_core::upload_head::UploadHead;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+
+/// A client's answer in the open round.
+#[derive(Clone, Debug)]
+pub(crate) enum Reply {
+    /// An update that is on the disk.
+    Update(StoredUpdate),
+    /// Why there is none that counts.
+    Failure(ClientFailure),
+}
+
+/// An update on the disk that passed every check when it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredUpdate {
+    /// SHA-256 of its bytes.
+    pub(crate) hash: String,
+    /// How many bytes.
+    pub(crate) bytes: u64,
+    /// Where its values are.
+    pub(crate) head: UploadHead,
+    /// What the check found.
+    pub(crate) checked: Checked,
+}
+
+impl Reply {
+    /// The update, if it is one.
+    pub(crate) fn update(&self) -> Option<&StoredUpdate> {
+        match self {
+            Self::Update(update) => Some(update),
+            Self::Failure(_) => None,
+        }
+    }
+
+    /// The answer as the ledger freezes it.
+    pub(crate) fn answer(&self) -> Answer {
+        match self {
+            Self::Update(StoredUpdate { hash, bytes, .. }) => {
+                Answer::Update { hash: hash.clone(), bytes: *bytes }
+            }
+            Self::Failure(failure) => Answer::Failure(failure.clone()),
+        }
+    }
+}
 
 /// The updates of a round.
 pub(crate) struct Stored {
     outcomes: Vec<Outcome>,
-    /// By path: a round of many clients has more updates than a process may have open files.
-    files: Vec<Option<(PathBuf, UploadHead)>>,
+    updates: Vec<Option<(Source, UploadHead)>>,
 }
 
-/// An update in a file, or why it is none.
-pub(crate) fn open(path: &Path, layout: &Layout) -> io::Result<Result<UploadHead, BytesError>> {
-    let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
-    let mut first = [0; 8];
-    if size < 8 {
-        return Ok(Err(BytesError::Container(format!("{size} bytes; even an empty file has 8"))));
-    }
-    file.read_exact(&mut first)?;
-    let length = match upload_head::length(first) {
-        Ok(length) if length as u64 <= size => length,
-        Ok(length) => {
-            return Ok(Err(BytesError::Container(format!("{size} bytes; its head alone has {length}"))));
-        }
-        Err(error) => return Ok(Err(error)),
-    };
-    let mut head = vec![0; length];
-    file.seek(SeekFrom::Start(0))?;
-    file.read_exact(&mut head)?;
-    Ok(UploadHead::from_bytes(&head, size, layout))
+/// Where an update is read from.
+enum Source {
+    Open(File),
+    /// Opened for each read: a process may not have more open files than this.
+    Path(PathBuf),
 }
+
+/// Updates that are kept open; systems allow a process 1024 open files or fewer by default.
+const MOST_OPEN: usize = 512;
 
 impl Stored {
     /// The frozen answers of a round, in client order.
     pub(crate) fn new(
         ledger: &Ledger,
         round: u32,
-        answers: &BTreeMap<ClientId, Answer>,
-        layout: &Layout,
+        replies: BTreeMap<ClientId, Reply>,
     ) -> Result<Self, ReadFailure> {
-        let (mut outcomes, mut files) = (Vec::new(), Vec::new());
-        for (&client, answer) in answers {
-            let (answer, file) = match answer {
-                Answer::Failure(failure) => (Err(failure.clone()), None),
-                Answer::Update { hash, .. } => {
-                    let unread = |why: String| ReadFailure { client, why };
-                    let path = ledger.place(round, client, hash);
-                    let head = open(&path, layout)
-                        .map_err(|error| unread(error.to_string()))?
-                        .map_err(|error| unread(error.to_string()))?;
-                    (Ok(head.report), Some((path, head)))
+        let (mut outcomes, mut updates, mut open) = (Vec::new(), Vec::new(), 0);
+        for (client, reply) in replies {
+            let (answer, update) = match reply {
+                Reply::Failure(failure) => (Err(failure), None),
+                Reply::Update(StoredUpdate { hash, head, checked, .. }) => {
+                    let path = ledger.place(round, client, &hash);
+                    let source = if open < MOST_OPEN {
+                        open += 1;
+                        Source::Open(File::open(path).map_err(|error| unread(client, &error))?)
+                    } else {
+                        Source::Path(path)
+                    };
+                    (Ok(checked), Some((source, head)))
                 }
             };
             outcomes.push(Outcome { client, answer });
-            files.push(file);
+            updates.push(update);
         }
-        Ok(Self { outcomes, files })
-    }
-
-    /// One update, not yet accepted.
-    pub(crate) fn one(client: ClientId, path: PathBuf, head: UploadHead) -> Self {
-        let outcome = Outcome { client, answer: Ok(head.report) };
-        Self { outcomes: vec![outcome], files: vec![Some((path, head))] }
+        Ok(Self { outcomes, updates })
     }
 }
 
@@ -82,40 +104,37 @@ impl Updates for Stored {
         &self.outcomes
     }
 
-    fn len(&self, index: usize, part: Part<'_>) -> usize {
-        let place = self.files[index].as_ref().and_then(|(_, head)| head.place(part));
-        place.map_or(0, |(_, len)| len)
-    }
-
     fn read(
         &self,
         index: usize,
-        part: Part<'_>,
+        part: UpdatePart<'_>,
         range: Range<usize>,
         out: &mut [f32],
     ) -> Result<(), ReadFailure> {
         let client = self.outcomes[index].client;
-        let unread = |why: String| ReadFailure { client, why };
-        let place = self.files[index].as_ref().and_then(|(path, head)| Some((path, head.place(part)?)));
-        let (path, start) = match place {
-            Some((path, (start, len))) if range.end <= len => (path, start + 4 * range.start as u64),
-            _ => return Err(unread("it is too short".to_owned())),
+        let place = self.updates[index].as_ref().and_then(|(source, head)| Some((source, head.place(part)?)));
+        let (source, start) = match place {
+            Some((source, (start, len))) if range.end <= len => (source, start + 4 * range.start as u64),
+            _ => return Err(unread(client, &"it is too short")),
         };
         let mut bytes = vec![0; 4 * out.len()];
-        File::open(path)
-            .and_then(|mut file| {
-                file.seek(SeekFrom::Start(start))?;
-                file.read_exact(&mut bytes)
-            })
-            .map_err(|error| unread(error.to_string()))?;
-        for (out, chunk) in out.iter_mut().zip(bytes.as_chunks().0) {
-            *out = f32::from_le_bytes(*chunk);
+        let read = match source {
+            Source::Open(file) => read_at(file, start, &mut bytes),
+            Source::Path(path) => File::open(path).and_then(|file| read_at(&file, start, &mut bytes)),
+        };
+        read.map_err(|error| unread(client, &error))?;
+        for (out, value) in out.iter_mut().zip(bytes.as_chunks().0) {
+            *out = f32::from_le_bytes(*value);
         }
         Ok(())
     }
 }
 
-/// What an update that does not read is to its client.
-pub(crate) fn unreadable(error: &BytesError) -> ClientFailure {
-    ClientFailure::Unreadable(plain(&error.to_string()))
+fn read_at(mut file: &File, start: u64, bytes: &mut [u8]) -> io::Result<()> {
+    file.seek(SeekFrom::Start(start))?;
+    file.read_exact(bytes)
+}
+
+fn unread(client: ClientId, why: &dyn std::fmt::Display) -> ReadFailure {
+    ReadFailure { client, why: why.to_string() }
 }

@@ -192,7 +192,7 @@ impl Cpu {
             &buffers.values[output.value],
             &output.map,
             &self.labels,
-            pass.logits,
+            pass.offsets,
             Some(&mut buffers.gradients[output.gradient]),
         );
         if !loss.is_finite() {
@@ -238,7 +238,7 @@ impl Trainer for Cpu {
             &[
                 ("numbers to pull to", pass.pull.map(|pull| pull.anchor.len()), trainable),
                 ("numbers to push", pass.push.map(<[f32]>::len), trainable),
-                ("offsets to the logits", pass.logits.map(<[f32]>::len), self.classes),
+                ("offsets to the logits", pass.offsets.map(<[f32]>::len), self.classes),
             ],
         )?;
         self.reserve(pass.batch.min(rows.len()));
@@ -277,16 +277,16 @@ impl Trainer for Cpu {
         &mut self,
         params: &Params,
         rows: &[u32],
-        logits: Option<&[f32]>,
+        offsets: Option<&[f32]>,
     ) -> Result<Evaluation, TrainFailure> {
-        self.check(params, rows, &[("offsets to the logits", logits.map(<[f32]>::len), self.classes)])?;
+        self.check(params, rows, &[("offsets to the logits", offsets.map(<[f32]>::len), self.classes)])?;
         let mut evaluation = Evaluation::empty(self.classes);
         for batch in rows.chunks(EVALUATION_BATCH) {
             self.load(batch, None);
             self.forward(&params.values, &mut Mode::Evaluation);
             let Bound { buffers, output, .. } = &self.bound;
             let values = &buffers.values[output.value];
-            evaluation.loss += cross_entropy(values, &output.map, &self.labels, logits, None);
+            evaluation.loss += cross_entropy(values, &output.map, &self.labels, offsets, None);
             for (n, &label) in self.labels.iter().enumerate() {
                 let place = label as usize * self.classes + prediction(values, &output.map, n);
                 evaluation.confusion[place] += 1;
@@ -347,7 +347,7 @@ mod tests {
             sgd: Sgd { lr: 0.05, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
             pull: None,
             push: None,
-            logits: None,
+            offsets: None,
         };
         let start = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
         let trained = |isa: Isa| {

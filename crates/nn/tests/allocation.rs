@@ -65,7 +65,7 @@ fn training_allocates_nothing_after_its_first_pass_and_resnet18_stays_small() {
             sgd: Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
             pull: None,
             push: None,
-            logits: None,
+            offsets: None,
         };
         cpu.pass(&mut params, &rows, &pass).unwrap();
         if name == "resnet18" {

@@ -27,7 +27,7 @@ fn pass(lr: f64, batch: usize) -> Pass<'static> {
         sgd: Sgd { lr, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
         pull: None,
         push: None,
-        logits: None,
+        offsets: None,
     }
 }
 
@@ -58,7 +58,7 @@ fn rows_batches_and_vectors_are_checked_before_anything_moves() {
         Err(TrainFailure::NoSuchRow { row: 20, rows: 20 })
     );
     let short = [0.0; 9];
-    let wrong = Pass { logits: Some(&short), ..pass(0.1, 4) };
+    let wrong = Pass { offsets: Some(&short), ..pass(0.1, 4) };
     let error = cpu.pass(&mut params, &[0], &wrong).unwrap_err().to_string();
     assert_eq!(
         error,

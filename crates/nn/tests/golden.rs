@@ -38,7 +38,7 @@ fn pass(lr: f64, momentum: f64) -> Pass<'static> {
         sgd: Sgd { lr, momentum, nesterov: false, weight_decay: 0.0 },
         pull: None,
         push: None,
-        logits: None,
+        offsets: None,
     }
 }
 

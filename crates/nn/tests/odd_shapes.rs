@@ -87,7 +87,7 @@ fn one_step(batch: usize) -> Pass<'static> {
         sgd: Sgd { lr: 1.0, momentum: 0.0, nesterov: false, weight_decay: 0.0 },
         pull: None,
         push: None,
-        logits: None,
+        offsets: None,
     }
 }
 

@@ -9,10 +9,8 @@ use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
-use fedtvd_run::line::Line;
-use fedtvd_run::manifest::Fingerprint;
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::{Means, Rounds as _, Simulation};
+use fedtvd_run::simulation::{Resources, simulation};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -46,9 +44,9 @@ impl Trainer for Timed {
         &mut self,
         params: &Params,
         rows: &[u32],
-        logits: Option<&[f32]>,
+        offsets: Option<&[f32]>,
     ) -> Result<Evaluation, TrainFailure> {
-        self.time(|cpu| cpu.evaluate(params, rows, logits))
+        self.time(|cpu| cpu.evaluate(params, rows, offsets))
     }
 }
 
@@ -66,17 +64,12 @@ fn main() {
         Box::new(Timed { cpu, spent: Arc::clone(&spent) }) as Box<dyn Trainer>
     };
     let trainers = (0..workers).map(trainer).collect();
-    let fingerprint =
-        Fingerprint::here(&Cpu::new(&setup.network, Arc::clone(&setup.samples)).expect("a model that fits"));
-    let memory = Means::workers(workers).update_memory;
-    let mut simulation =
-        Simulation::with_workers(&experiment, &setup, trainers, fingerprint, memory).expect("a simulation");
+    let memory = Resources::workers(workers).update_memory;
+    let mut simulation = simulation(&experiment, &setup, trainers, memory).expect("a simulation");
     let (mut bytes, started) = (0, Instant::now());
     for _ in 0..rounds {
-        let round = simulation.round().expect("a round");
-        let state = simulation.state();
-        let line = Line::new(&round, &state.params, &state.reference, Some(&setup), false);
-        bytes += serde_json::to_string(&line).expect("a line is plain data").len();
+        let record = simulation.round().expect("a round");
+        bytes += serde_json::to_string(&record).expect("a record is plain data").len();
     }
     let seconds = started.elapsed().as_secs_f64();
     let inside = spent.load(Ordering::Relaxed) as f64 * 1e-9;

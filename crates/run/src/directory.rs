@@ -4,9 +4,9 @@
 //! `summary.json`; the last two when the run is done.
 
 use crate::files::{FileError, doing, read_text, write};
-use crate::line::Line;
 use crate::manifest::{FORMAT, Manifest, VERSION};
 use crate::summary::Summary;
+use fedtvd_core::record::RoundRecord;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -150,7 +150,7 @@ impl RunDirectory {
     }
 
     /// All complete lines of `rounds.jsonl`; a last one that a crash cut off is left out.
-    pub fn lines(&self) -> Result<Vec<Line>, DirectoryError> {
+    pub fn lines(&self) -> Result<Vec<RoundRecord>, DirectoryError> {
         let path = self.file("rounds.jsonl");
         if !path.is_file() {
             return Ok(Vec::new());
@@ -158,7 +158,7 @@ impl RunDirectory {
         let text = read_text(&path)?;
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let parse = |(number, line): (u32, &str)| {
-            let line: Line = serde_json::from_str(line)
+            let line: RoundRecord = serde_json::from_str(line)
                 .map_err(|error| damaged(&path, format!("line {number}: {error}")))?;
             match line.round {
                 round if round == number => Ok(line),
@@ -199,7 +199,7 @@ pub(crate) struct Lines {
 
 impl Lines {
     /// Appends a line; it reaches the disk with [`Lines::sync`].
-    pub(crate) fn write(&mut self, line: &Line) -> Result<(), FileError> {
+    pub(crate) fn write(&mut self, line: &RoundRecord) -> Result<(), FileError> {
         let text = serde_json::to_string(line).expect("a line is plain data") + "\n";
         let before = self.file.metadata().map(|data| data.len());
         self.file.write_all(text.as_bytes()).map_err(|error| {

@@ -3,15 +3,16 @@
 use crate::experiment::Experiment;
 use crate::footprint::Footprint;
 use crate::setup::Setup;
-use crate::simulation::{Means, SimulationError};
+use crate::simulation::Resources;
 use crate::summary::{memory, peak_memory};
 use fedtvd_core::params::Params;
 use fedtvd_core::stream::Key;
-use fedtvd_core::trainer::Trainer as _;
-use fedtvd_nn::Cpu;
+use fedtvd_core::trainer::{TrainFailure, Trainer as _};
+use fedtvd_nn::{Cpu, CpuError};
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
+use thiserror::Error;
 
 /// What a run will take.
 #[derive(Clone, Debug, Serialize)]
@@ -38,8 +39,23 @@ pub struct Estimate {
     pub bytes_exchanged: u64,
 }
 
+/// Why a run cannot be estimated.
+#[derive(Debug, Error)]
+pub enum EstimateError {
+    /// The model cannot be trained here.
+    #[error(transparent)]
+    Cpu(#[from] CpuError),
+    /// A step failed.
+    #[error(transparent)]
+    Train(#[from] TrainFailure),
+}
+
 /// Times a few steps of one worker and estimates the rest.
-pub fn estimate(experiment: &Experiment, setup: &Setup, means: Means) -> Result<Estimate, SimulationError> {
+pub fn estimate(
+    experiment: &Experiment,
+    setup: &Setup,
+    resources: Resources,
+) -> Result<Estimate, EstimateError> {
     let before = memory();
     let mut cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples))?;
     let mut params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
@@ -56,8 +72,8 @@ pub fn estimate(experiment: &Experiment, setup: &Setup, means: Means) -> Result<
     let Footprint { clients, cohort, rounds, .. } = footprint;
     let mean = setup.clients.iter().map(|client| client.rows.len()).sum::<usize>() as f64 / clients as f64;
     let trained = cohort as f64 * mean * f64::from(local.epochs);
-    let round = (trained * train + test.len() as f64 * evaluate) / means.workers as f64;
-    let taken = |(before, worker)| footprint.peak(before, worker, means);
+    let round = (trained * train + test.len() as f64 * evaluate) / resources.workers as f64;
+    let taken = |(before, worker)| footprint.peak(before, worker, resources);
     Ok(Estimate {
         strategy: experiment.run.strategy.label.clone(),
         clients,

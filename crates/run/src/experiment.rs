@@ -1,7 +1,7 @@
 //! A configuration that has become types: what one run is about.
 
 use crate::config::{self, Config};
-use crate::fleet::Trouble;
+use crate::dropout::Dropout;
 use crate::value::Value;
 use fedtvd_core::local::Local;
 use fedtvd_core::notation::NotationError;
@@ -37,8 +37,8 @@ pub struct Experiment {
     pub reference: ReferenceSource,
     /// Whether every round tells accuracies per class and per client.
     pub details: bool,
-    /// What happens to clients.
-    pub trouble: Trouble,
+    /// How often clients drop out.
+    pub dropout: Dropout,
     /// What the core needs to know.
     pub run: Run,
 }
@@ -113,7 +113,7 @@ impl Experiment {
             model: text(config, "model.name"),
             layers: lines(config, "model.layers"),
             details: flag(config, "evaluation.details"),
-            trouble: Trouble {
+            dropout: Dropout {
                 seed: whole(config, "cohort.seed"),
                 absent: number(config, "cohort.absent"),
                 partial: number(config, "cohort.partial"),

@@ -2,7 +2,7 @@
 
 use crate::experiment::Experiment;
 use crate::setup::Setup;
-use crate::simulation::Means;
+use crate::simulation::Resources;
 use fedtvd_core::round::cohort_size;
 
 /// What a run's memory depends on; sizes in bytes.
@@ -46,19 +46,19 @@ impl Footprint {
 
     /// The most that a run takes over what it has before its trainers, each of which takes `trainer` and holds a
     /// model.
-    pub(crate) fn peak(&self, before: u64, trainer: u64, means: Means) -> u64 {
-        let workers = means.workers as u64;
+    pub(crate) fn peak(&self, before: u64, trainer: u64, resources: Resources) -> u64 {
+        let workers = resources.workers as u64;
         before
             + workers * trainer
             + self.update()
-            + self.kept(means)
+            + self.kept(resources)
             + self.remembered()
             + self.working(workers)
     }
 
     /// Updates that stay in memory: as many as fit into the budget.
-    fn kept(&self, means: Means) -> u64 {
-        (means.update_memory as u64 / self.update().max(1)).min(self.cohort as u64) * self.update()
+    fn kept(&self, resources: Resources) -> u64 {
+        (resources.update_memory as u64 / self.update().max(1)).min(self.cohort as u64) * self.update()
     }
 
     /// What clients remember once all rounds are done: that of every client that was asked, and what a round's
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn updates_beyond_their_budget_take_no_memory() {
-        let peak = |update_memory| resnet18().peak(0, 0, Means { workers: 2, update_memory });
+        let peak = |update_memory| resnet18().peak(0, 0, Resources { workers: 2, update_memory });
         // 128 MiB hold three updates of 45 MB.
         assert_eq!(peak(128 << 20) - peak(0), 3 * MODEL);
         assert_eq!(peak(usize::MAX) - peak(0), 100 * MODEL);

@@ -6,11 +6,13 @@ use crate::config::{Config, ConfigError};
 use crate::directory::{DirectoryError, Lines, RunDirectory};
 use crate::experiment::{Experiment, ExperimentError};
 use crate::files::{FileError, write};
-use crate::line::Line;
+use crate::fleet::FleetFailure;
 use crate::manifest::{FORMAT, Manifest, VERSION};
+use crate::rounds::{RoundError, Rounds};
 use crate::setup::{Data, Setup, SetupError};
-use crate::simulation::{Means, Rounds, Simulation, SimulationError};
+use crate::simulation::{Resources, SimulationError, Workers, simulation};
 use crate::summary::{Summary, images, last_accuracy, peak_memory};
+use fedtvd_core::record::RoundRecord;
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
 use std::path::Path;
@@ -25,9 +27,9 @@ pub struct Runner {
     experiment: Experiment,
     /// What a simulation works on; the sites of a federation keep it to themselves.
     setup: Option<Arc<Setup>>,
-    rounds: Box<dyn Rounds>,
+    rounds: Rounds,
     lines: Lines,
-    accuracies: Vec<f64>,
+    accuracies: Vec<Option<f64>>,
     seconds: f64,
     images: u64,
     started: Instant,
@@ -72,9 +74,12 @@ pub enum RunError {
     /// A checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
-    /// The training itself.
+    /// The start of a simulation.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
+    /// A round.
+    #[error(transparent)]
+    Round(#[from] RoundError),
     /// The data are not those that the run began with.
     #[error(
         "the {what} changed since the run began: its hash was {was} and is {is}; bring back the old one, or start a new run"
@@ -93,9 +98,9 @@ impl RunError {
     /// Whether the request was wrong, rather than the work.
     pub fn request(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Experiment(_) | Self::Setup(_) => true,
+            Self::Config(_) | Self::Experiment(_) | Self::Setup(_) | Self::Simulation(_) => true,
             Self::Directory(error) => !matches!(error, DirectoryError::File(_)),
-            Self::Simulation(error) => error.request(),
+            Self::Round(error) => error.request(),
             Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } => false,
         }
     }
@@ -117,10 +122,10 @@ const COST_FACTOR: u32 = 60;
 
 impl Runner {
     /// A new run in this directory.
-    pub fn start(config: &Config, data: &Data, path: &Path, means: Means) -> Result<Self, RunError> {
+    pub fn start(config: &Config, data: &Data, path: &Path, resources: Resources) -> Result<Self, RunError> {
         let experiment = Experiment::of(config)?;
         let setup = Arc::new(Setup::new(&experiment, data)?);
-        Self::start_with(config, experiment, setup, path, means)
+        Self::start_with(config, experiment, setup, path, resources)
     }
 
     /// A new run of an experiment that is set up already.
@@ -129,13 +134,14 @@ impl Runner {
         experiment: Experiment,
         setup: Arc<Setup>,
         path: &Path,
-        means: Means,
+        resources: Resources,
     ) -> Result<Self, RunError> {
-        let simulation = Simulation::new(&experiment, &setup, means)?;
+        let Workers { trainers, fingerprint } = Workers::on_cpu(&setup, resources.workers)?;
+        let rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
         let manifest = Manifest {
             format: FORMAT,
             version: VERSION.to_owned(),
-            fingerprint: simulation.fingerprint().clone(),
+            fingerprint,
             strategy: experiment.run.strategy.label.clone(),
             data_checksum: setup.data_checksum.clone(),
             split_hash: setup.split_hash.clone(),
@@ -146,7 +152,7 @@ impl Runner {
         let partition = serde_json::to_string(&partition).expect("a partition is plain data");
         let directory = RunDirectory::create(path, &config.resolved(), &manifest, Some(&partition))?;
         let lines = directory.append(0)?;
-        Ok(Self::new(directory, experiment, Some(setup), Box::new(simulation), lines))
+        Ok(Self::new(directory, experiment, Some(setup), rounds, lines))
     }
 
     /// A run whose rounds come from elsewhere, after so many that its directory holds. It is saved after every round,
@@ -154,7 +160,7 @@ impl Runner {
     pub fn over(
         directory: RunDirectory,
         experiment: Experiment,
-        rounds: Box<dyn Rounds>,
+        rounds: Rounds,
         checkpoints: Checkpoints,
     ) -> Result<Self, RunError> {
         let round = rounds.state().round;
@@ -168,7 +174,11 @@ impl Runner {
     }
 
     /// Goes on with the run in this directory; `Err` holds the summary of one that is done.
-    pub fn resume(path: &Path, places: &Places, means: Means) -> Result<Result<Self, Summary>, RunError> {
+    pub fn resume(
+        path: &Path,
+        places: &Places,
+        resources: Resources,
+    ) -> Result<Result<Self, Summary>, RunError> {
         let directory = RunDirectory::open(path)?;
         if let Some(summary) = directory.summary()? {
             return Ok(Err(summary));
@@ -177,7 +187,8 @@ impl Runner {
             return Err(DirectoryError::Federation(path.display().to_string()).into());
         }
         let (experiment, setup) = reopen(&directory, places)?;
-        let mut simulation = Simulation::new(&experiment, &setup, means)?;
+        let Workers { trainers, fingerprint } = Workers::on_cpu(&setup, resources.workers)?;
+        let mut rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
         let manifest = directory.manifest()?;
         let mut notes = Vec::new();
         if manifest.version != VERSION {
@@ -186,7 +197,7 @@ impl Runner {
                 manifest.version
             ));
         }
-        if manifest.fingerprint != *simulation.fingerprint() {
+        if manifest.fingerprint != fingerprint {
             notes.push(
                 "this machine computes with other instructions or caches than the one that began: \
                 the result will not be the same to the bit"
@@ -199,11 +210,10 @@ impl Runner {
         notes.extend(passed_over);
         let round = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.round);
         if let Some(checkpoint) = checkpoint {
-            simulation.restore(checkpoint.state);
-            simulation.fleet().remember(checkpoint.memories);
+            rounds.restore(checkpoint.state, checkpoint.memories);
         }
         let lines = directory.append(round)?;
-        let mut runner = Self::new(directory, experiment, Some(setup), Box::new(simulation), lines);
+        let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
         runner.notes.extend(notes);
         runner.checkpoints = checkpoints;
         done[..round as usize].iter().for_each(|line| runner.count(line));
@@ -214,7 +224,7 @@ impl Runner {
         directory: RunDirectory,
         experiment: Experiment,
         setup: Option<Arc<Setup>>,
-        rounds: Box<dyn Rounds>,
+        rounds: Rounds,
         lines: Lines,
     ) -> Self {
         Self {
@@ -263,26 +273,24 @@ impl Runner {
     }
 
     /// Runs to the end, or until `stop` is set; `show` sees every line.
-    pub fn run(mut self, stop: &AtomicBool, show: &mut dyn FnMut(&Line)) -> Result<End, RunError> {
+    pub fn run(mut self, stop: &AtomicBool, show: &mut dyn FnMut(&RoundRecord)) -> Result<End, RunError> {
         while self.rounds_done() < self.experiment.rounds {
             if stop.load(Ordering::Relaxed) {
                 self.save()?;
                 return Ok(End::Stopped(self.rounds_done()));
             }
-            let round = match self.rounds.round() {
-                Ok(round) => round,
-                Err(SimulationError::Stopped) => return Ok(End::Stopped(self.rounds_done())),
+            let record = match self.rounds.round() {
+                Ok(record) => record,
+                Err(RoundError::Fleet(FleetFailure::Stopped)) => return Ok(End::Stopped(self.rounds_done())),
                 Err(error) => {
-                    self.keep();
+                    // If it cannot be saved, the last checkpoint still stands, and the first failure says more.
+                    let _ = self.save();
                     return Err(error.into());
                 }
             };
-            let state = self.rounds.state();
-            let setup = self.setup.as_deref();
-            let line = Line::new(&round, &state.params, &state.reference, setup, self.experiment.details);
-            self.lines.write(&line)?;
-            self.count(&line);
-            show(&line);
+            self.lines.write(&record)?;
+            self.count(&record);
+            show(&record);
             let cheap = || self.started.elapsed() >= COST_FACTOR * (self.spent + self.saving);
             let due = match self.when {
                 When::Never => false,
@@ -296,29 +304,22 @@ impl Runner {
         self.finish().map(End::Done)
     }
 
-    fn count(&mut self, line: &Line) {
-        self.accuracies.push(line.accuracy);
-        self.seconds += line.seconds;
-        self.images += images(line, self.experiment.run.local.epochs);
+    fn count(&mut self, record: &RoundRecord) {
+        self.accuracies.push(record.accuracy);
+        self.seconds += record.seconds;
+        self.images += images(record, &self.experiment.run.local);
     }
 
     /// Lines first: a checkpoint must not be ahead of them.
     fn save(&mut self) -> Result<(), RunError> {
         let started = Instant::now();
         self.lines.sync()?;
-        self.checkpoints.save(self.rounds.state(), self.rounds.memories())?;
+        let (state, memories) = self.rounds.checkpoint()?;
+        self.checkpoints.save(state, memories)?;
         self.saved = Instant::now();
         self.saving = self.saved - started;
         self.spent += self.saving;
         Ok(())
-    }
-
-    /// Saves the rounds before one that failed, where it can.
-    fn keep(&mut self) {
-        if self.rounds.state().round == self.rounds_done() {
-            // Where it cannot, the last checkpoint still stands, and the first failure says more.
-            let _ = self.save();
-        }
     }
 
     fn finish(self) -> Result<Summary, RunError> {
@@ -329,7 +330,7 @@ impl Runner {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,
             rounds: self.rounds_done(),
-            accuracy: self.accuracies.last().copied().unwrap_or(0.0),
+            accuracy: self.accuracies.last().copied().flatten(),
             last10_accuracy: last_accuracy(&self.accuracies),
             seconds: self.seconds,
             images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),

@@ -4,9 +4,9 @@ use crate::digest;
 use crate::experiment::Experiment;
 use fedtvd_core::layout::Layout;
 use fedtvd_core::network::{Network, NetworkError, Shape};
-use fedtvd_core::profile::{Client, ClientId};
+use fedtvd_core::profile::ClientData;
 use fedtvd_core::samples::Samples;
-use fedtvd_data::holdout::Rows;
+use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
@@ -59,17 +59,6 @@ impl From<Loaded> for Data {
     }
 }
 
-/// What one client has.
-#[derive(Clone, Debug)]
-pub struct ClientData {
-    /// Rows that it trains on.
-    pub rows: Vec<u32>,
-    /// Rows that it keeps back.
-    pub holdout: Vec<u32>,
-    /// Label counts of the rows that it trains on.
-    pub counts: Vec<u64>,
-}
-
 /// Why there is nothing to work on.
 #[derive(Debug, Error)]
 pub enum SetupError {
@@ -105,19 +94,13 @@ impl Setup {
         let network = network(experiment, &samples)?;
         let classes = samples.classes();
         let layout = Arc::new(Layout::of(&network)?);
-        let client = |Rows { train, holdout }| {
+        let client = |ClientRows { train, holdout }| {
             let counts = counts(&train, samples.labels(), classes);
             ClientData { rows: train, holdout, counts }
         };
         let clients = clients.into_iter().map(client).collect();
         let data_checksum = data.checksum.clone();
         Ok(Self { samples, partition, split_hash, clients, names, notes, network, layout, data_checksum })
-    }
-
-    /// What client `id` has.
-    pub fn client(&self, id: ClientId) -> Option<Client<'_>> {
-        let ClientData { rows, holdout, counts } = self.clients.get(id as usize)?;
-        Some(Client { id, rows, holdout, counts })
     }
 }
 

@@ -6,7 +6,7 @@
 use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::params::Params;
 use fedtvd_core::profile::ClientId;
-use fedtvd_core::updates::{Outcome, Part, ReadFailure, Updates, Upload};
+use fedtvd_core::updates::{Outcome, ReadFailure, UpdatePart, Updates, Upload};
 use std::fs::File;
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
@@ -29,9 +29,9 @@ struct Shelf {
 /// An update on the shelf: still in memory, or the places of its parts in the file.
 pub enum Kept {
     /// In memory.
-    Here(Params, Memory),
+    InMemory(Params, Memory),
     /// Name (none for the model), first byte and length of each part.
-    There(Vec<(Option<String>, u64, usize)>),
+    OnDisk(Vec<(Option<String>, u64, usize)>),
 }
 
 impl Spool {
@@ -55,7 +55,7 @@ impl Spool {
             shelf.used += size;
             let layout = upload.params.layout.clone();
             let params = std::mem::replace(&mut upload.params, Params { layout, values: Vec::new() });
-            return Kept::Here(params, carried);
+            return Kept::InMemory(params, carried);
         }
         let model = std::mem::take(&mut upload.params.values);
         let mut places = vec![(None, shelf.end, model.len())];
@@ -65,7 +65,7 @@ impl Spool {
             places.push((Some(name.to_owned()), shelf.end, values.len()));
             shelf.write(values);
         }
-        Kept::There(places)
+        Kept::OnDisk(places)
     }
 
     /// Why the file could not take an update, if it could not.
@@ -127,19 +127,19 @@ pub struct Spooled {
 
 impl Spooled {
     /// Place and length of a part in the file.
-    fn place(&self, index: usize, part: Part<'_>) -> Option<(u64, usize)> {
-        let Some(Kept::There(places)) = &self.kept[index] else { return None };
+    fn place(&self, index: usize, part: UpdatePart<'_>) -> Option<(u64, usize)> {
+        let Some(Kept::OnDisk(places)) = &self.kept[index] else { return None };
         let wanted = match part {
-            Part::Model => None,
-            Part::Carried(name) => Some(name),
+            UpdatePart::Model => None,
+            UpdatePart::Carried(name) => Some(name),
         };
         places.iter().find(|(name, ..)| name.as_deref() == wanted).map(|(_, place, len)| (*place, *len))
     }
 
-    fn here(&self, index: usize, part: Part<'_>) -> Option<&[f32]> {
+    fn here(&self, index: usize, part: UpdatePart<'_>) -> Option<&[f32]> {
         match (&self.kept[index], part) {
-            (Some(Kept::Here(params, _)), Part::Model) => Some(&params.values),
-            (Some(Kept::Here(_, carried)), Part::Carried(name)) => carried.f32(name),
+            (Some(Kept::InMemory(params, _)), UpdatePart::Model) => Some(&params.values),
+            (Some(Kept::InMemory(_, carried)), UpdatePart::Carried(name)) => carried.f32(name),
             _ => None,
         }
     }
@@ -155,15 +155,10 @@ impl Updates for Spooled {
         &self.outcomes
     }
 
-    fn len(&self, index: usize, part: Part<'_>) -> usize {
-        let there = || self.place(index, part).map_or(0, |(_, len)| len);
-        self.here(index, part).map_or_else(there, <[f32]>::len)
-    }
-
     fn read(
         &self,
         index: usize,
-        part: Part<'_>,
+        part: UpdatePart<'_>,
         range: Range<usize>,
         out: &mut [f32],
     ) -> Result<(), ReadFailure> {
@@ -186,6 +181,7 @@ impl Updates for Spooled {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedtvd_core::failure::ClientFailure;
     use fedtvd_core::layout::Layout;
     use fedtvd_core::updates::Report;
     use std::sync::Arc;
@@ -206,24 +202,26 @@ mod tests {
         let answers = [3, 1, 2].map(|client| {
             let mut upload = upload(client);
             let kept = spool.keep(&mut upload);
-            (Outcome { client, answer: Ok(upload.report) }, Some(kept))
+            // The spool keeps what it is given, whatever the answer says.
+            (Outcome { client, answer: Err(ClientFailure::Absent) }, Some(kept))
         });
-        assert!(matches!(answers[0].1, Some(Kept::Here(..))) && matches!(answers[2].1, Some(Kept::There(_))));
+        assert!(
+            matches!(answers[0].1, Some(Kept::InMemory(..))) && matches!(answers[2].1, Some(Kept::OnDisk(_)))
+        );
         let updates = spool.close(answers.into());
         for (index, client) in [1, 2, 3].into_iter().enumerate() {
             assert_eq!(updates.outcomes()[index].client, client);
             let expected = upload(client);
             for (part, values) in [
-                (Part::Model, expected.params.values.as_slice()),
-                (Part::Carried("control"), expected.carried.f32("control").unwrap()),
+                (UpdatePart::Model, expected.params.values.as_slice()),
+                (UpdatePart::Carried("control"), expected.carried.f32("control").unwrap()),
             ] {
-                assert_eq!(updates.len(index, part), values.len());
                 let mut out = vec![0.0; 70_000];
                 updates.read(index, part, 20_000..90_000, &mut out).unwrap();
                 assert_eq!(out, values[20_000..90_000]);
                 assert!(updates.read(index, part, 99_999..100_001, &mut out[..2]).is_err());
             }
-            assert_eq!(updates.len(index, Part::Carried("nothing")), 0);
+            assert!(updates.read(index, UpdatePart::Carried("nothing"), 0..1, &mut [0.0]).is_err());
         }
     }
 }

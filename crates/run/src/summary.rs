@@ -1,6 +1,7 @@
 //! `summary.json`: what a finished run came to.
 
-use crate::line::{Line, or_none};
+use fedtvd_core::local::Local;
+use fedtvd_core::record::RoundRecord;
 use serde::{Deserialize, Serialize};
 
 /// Rounds at the end that a result is the mean of, as in the paper.
@@ -15,12 +16,10 @@ pub struct Summary {
     pub seed: u64,
     /// Rounds done.
     pub rounds: u32,
-    /// Accuracy after the last round; null where nobody could judge the model.
-    #[serde(deserialize_with = "or_none")]
-    pub accuracy: f64,
-    /// Mean accuracy of the last 10 rounds.
-    #[serde(deserialize_with = "or_none")]
-    pub last10_accuracy: f64,
+    /// Accuracy after the last round; null if the model was not evaluated.
+    pub accuracy: Option<f64>,
+    /// Mean accuracy of the last 10 rounds; null if the model was not evaluated in one of them.
+    pub last10_accuracy: Option<f64>,
     /// How long all rounds took together.
     pub seconds: f64,
     /// Samples trained on, per second.
@@ -35,16 +34,17 @@ pub struct Summary {
     pub model: String,
 }
 
-/// Mean accuracy of the last rounds.
-pub fn last_accuracy(accuracies: &[f64]) -> f64 {
+/// Mean accuracy of the last rounds; `None` if the model was not evaluated in one of them.
+pub fn last_accuracy(accuracies: &[Option<f64>]) -> Option<f64> {
     let last = &accuracies[accuracies.len().saturating_sub(LAST)..];
-    last.iter().sum::<f64>() / last.len().max(1) as f64
+    let known: Vec<f64> = last.iter().copied().collect::<Option<_>>()?;
+    Some(known.iter().sum::<f64>() / known.len().max(1) as f64)
 }
 
-/// Samples trained on in a round: each accepted client's, in every epoch.
-pub fn images(line: &Line, epochs: u32) -> u64 {
-    let counted = line.clients.iter().filter(|client| client.failure.is_none());
-    counted.map(|client| client.size * u64::from(epochs)).sum()
+/// Samples trained on in a round, by the steps that each accepted client made.
+pub fn images(record: &RoundRecord, local: &Local) -> u64 {
+    let accepted = record.clients.iter().filter(|client| client.failure.is_none());
+    accepted.map(|client| local.samples(client.size, client.steps)).sum()
 }
 
 /// Most memory that this process had, as Linux tells it.

@@ -4,12 +4,12 @@ use crate::checkpoint;
 use crate::checkpoints;
 use crate::digest;
 use crate::directory::{DirectoryError, RunDirectory};
-use crate::line::Line;
 use crate::runner::{RunError, reopen};
 use crate::setup::Setup;
-use crate::simulation::{Means, Rounds as _, Simulation};
+use crate::simulation::{Resources, Workers, simulation};
 use fedtvd_core::layout::Layout;
 use fedtvd_core::params::Params;
+use fedtvd_core::record::RoundRecord;
 use fedtvd_data::set::Places;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -80,7 +80,7 @@ pub enum VerifyError {
 pub fn verify(
     path: &Path,
     places: &Places,
-    means: Means,
+    resources: Resources,
     chosen: Option<&BTreeSet<u32>>,
     show: &mut dyn FnMut(u32),
 ) -> Result<Verdict, VerifyError> {
@@ -97,9 +97,12 @@ pub fn verify(
     }
     let (experiment, setup) = reopen(&directory, places)?;
     check_model(&directory, &setup, &lines[lines.len() - 1])?;
-    let mut simulation = Simulation::new(&experiment, &setup, means).map_err(RunError::from)?;
+    let Workers { trainers, fingerprint } =
+        Workers::on_cpu(&setup, resources.workers).map_err(RunError::from)?;
+    let mut rounds =
+        simulation(&experiment, &setup, trainers, resources.update_memory).map_err(RunError::from)?;
     let manifest = directory.manifest().map_err(RunError::from)?;
-    let same_fingerprint = manifest.fingerprint == *simulation.fingerprint();
+    let same_fingerprint = manifest.fingerprint == fingerprint;
     let checkpoints = checkpoints::list(&directory.file("checkpoint")).map_err(RunError::from)?;
     let mut verdict = Verdict {
         directory: name,
@@ -113,24 +116,22 @@ pub fn verify(
     for &target in chosen {
         // Rounds done so far; a checkpoint further on, but before the target, saves work.
         let nearer =
-            checkpoints.iter().rev().find(|(round, _)| *round < target && *round > simulation.state().round);
+            checkpoints.iter().rev().find(|(round, _)| *round < target && *round > rounds.state().round);
         if let Some(saved) = nearer.and_then(|(_, place)| checkpoint::load(place, &setup.layout).ok()) {
-            simulation.restore(saved.state);
-            simulation.fleet().remember(saved.memories);
+            rounds.restore(saved.state, saved.memories);
         }
-        while simulation.state().round < target {
-            let round = simulation.round().map_err(RunError::from)?;
-            let state = simulation.state();
-            let now = Line::new(&round, &state.params, &state.reference, Some(&setup), false);
+        while rounds.state().round < target {
+            let now = rounds.round().map_err(RunError::from)?;
             show(now.round);
             let then = &lines[now.round as usize - 1];
-            let difference = (now.accuracy - then.accuracy).abs();
-            verdict.accuracy_difference = verdict.accuracy_difference.max(difference);
+            if let (Some(now), Some(then)) = (now.accuracy, then.accuracy) {
+                verdict.accuracy_difference = verdict.accuracy_difference.max((now - then).abs());
+            }
             verdict.parting = verdict.parting.or_else(|| parting(&now, then, &setup.layout));
             if let Some((_, place)) = checkpoints.iter().find(|(round, _)| *round == now.round)
                 && let Ok(saved) = checkpoint::load(place, &setup.layout)
             {
-                let gap = relative(&saved.state.params.values, &state.params.values);
+                let gap = relative(&saved.state.params.values, &rounds.state().params.values);
                 verdict.model_differences.push((now.round, gap));
             }
         }
@@ -141,7 +142,7 @@ pub fn verify(
 }
 
 /// Fails where the final model, if there is one, is not that of the last line.
-fn check_model(directory: &RunDirectory, setup: &Setup, last: &Line) -> Result<(), VerifyError> {
+fn check_model(directory: &RunDirectory, setup: &Setup, last: &RoundRecord) -> Result<(), VerifyError> {
     let path = directory.file("model.safetensors");
     if !path.is_file() {
         return Ok(());
@@ -160,7 +161,7 @@ fn check_model(directory: &RunDirectory, setup: &Setup, last: &Line) -> Result<(
 }
 
 /// Where a round and its record part, if they do.
-fn parting(now: &Line, then: &Line, layout: &Layout) -> Option<Parting> {
+fn parting(now: &RoundRecord, then: &RoundRecord, layout: &Layout) -> Option<Parting> {
     let hashes = (now.model_hash.clone(), now.tensor_hashes.clone());
     // The same model has the same accuracy and loss, unless someone changed what was recorded.
     let recorded = || {
@@ -172,7 +173,7 @@ fn parting(now: &Line, then: &Line, layout: &Layout) -> Option<Parting> {
 }
 
 /// The first tensor whose hash is not the recorded one.
-fn first_difference(now: &(String, Vec<String>), then: &Line, layout: &Layout) -> Option<String> {
+fn first_difference(now: &(String, Vec<String>), then: &RoundRecord, layout: &Layout) -> Option<String> {
     if now.0 == then.model_hash {
         return None;
     }

@@ -7,7 +7,7 @@ use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::Data;
-use fedtvd_run::simulation::Means;
+use fedtvd_run::simulation::Resources;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,11 +23,11 @@ fn config() -> Config {
 fn started(out: &Path) -> Runner {
     let config = config();
     let data = Data::load(&Experiment::of(&config).unwrap().data, &Places::new(None)).unwrap();
-    Runner::start(&config, &data, out, Means::workers(1)).unwrap()
+    Runner::start(&config, &data, out, Resources::workers(1)).unwrap()
 }
 
 fn resumed(out: &Path) -> Runner {
-    Runner::resume(out, &Places::new(None), Means::workers(2)).unwrap().unwrap()
+    Runner::resume(out, &Places::new(None), Resources::workers(2)).unwrap().unwrap()
 }
 
 /// Runs until so many rounds are done, and saves.

@@ -2,20 +2,20 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::job::Fleet;
-use fedtvd_core::record::ClientRecord;
+use fedtvd_core::record::{ClientRecord, RoundRecord};
 use fedtvd_core::round::{close, plan};
 use fedtvd_core::rules::Carried;
 use fedtvd_core::run::State;
 use fedtvd_core::samples::{Samples, Values};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::{Purpose, Stream};
-use fedtvd_core::updates::{InMemory, Part, Updates, Upload};
+use fedtvd_core::updates::{InMemory, UpdatePart, Updates, Upload};
 use fedtvd_data::set::Loaded;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
+use fedtvd_run::rounds::Rounds;
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::{Means, Rounds as _, Simulation};
+use fedtvd_run::simulation::{Resources, Workers, simulation};
 use std::sync::Arc;
 
 /// 600 noisy 6x6 images of 4 classes: each class has its own bright row.
@@ -45,10 +45,15 @@ fn experiment(strategy: &str) -> (Experiment, Arc<Setup>) {
     (experiment, setup)
 }
 
+fn started(experiment: &Experiment, setup: &Arc<Setup>, resources: Resources) -> Rounds {
+    let trainers = Workers::on_cpu(setup, resources.workers).unwrap().trainers;
+    simulation(experiment, setup, trainers, resources.update_memory).unwrap()
+}
+
 /// The state's bytes after some rounds.
 fn after(strategy: &str, workers: usize, rounds: u32) -> Vec<u8> {
     let (experiment, setup) = experiment(strategy);
-    let mut simulation = Simulation::new(&experiment, &setup, Means::workers(workers)).unwrap();
+    let mut simulation = started(&experiment, &setup, Resources::workers(workers));
     for _ in 0..rounds {
         simulation.round().unwrap();
     }
@@ -71,14 +76,13 @@ fn one_and_seven_workers_give_the_same_bits() {
 fn a_run_from_a_reloaded_state_gives_the_same_bits() {
     for name in names() {
         let (experiment, setup) = experiment(name);
-        let mut first = Simulation::new(&experiment, &setup, Means::workers(2)).unwrap();
+        let mut first = started(&experiment, &setup, Resources::workers(2));
         first.round().unwrap();
         first.round().unwrap();
-        let saved = first.state().to_bytes();
-        let memories = first.fleet().memories().clone();
-        let mut second = Simulation::new(&experiment, &setup, Means::workers(3)).unwrap();
-        second.restore(State::from_bytes(&saved, &setup.layout).unwrap());
-        second.fleet().remember(memories);
+        let (state, memories) = first.checkpoint().unwrap();
+        let (saved, memories) = (state.to_bytes(), memories.clone());
+        let mut second = started(&experiment, &setup, Resources::workers(3));
+        second.restore(State::from_bytes(&saved, &setup.layout).unwrap(), memories);
         second.round().unwrap();
         second.round().unwrap();
         assert_eq!(second.state().to_bytes(), after(name, 1, 4), "{name}");
@@ -89,7 +93,7 @@ fn a_run_from_a_reloaded_state_gives_the_same_bits() {
 fn another_seed_gives_other_bits() {
     let (mut experiment, setup) = experiment("fedtvd");
     experiment.run.seed += 1;
-    let mut other = Simulation::new(&experiment, &setup, Means::workers(1)).unwrap();
+    let mut other = started(&experiment, &setup, Resources::workers(1));
     other.round().unwrap();
     assert_ne!(other.state().to_bytes(), after("fedtvd", 1, 1));
 }
@@ -98,26 +102,29 @@ fn another_seed_gives_other_bits() {
 fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
     for name in names() {
         let (experiment, setup) = experiment(name);
-        let mut simulation = Simulation::new(&experiment, &setup, Means::workers(1)).unwrap();
-        let state = simulation.state().clone();
+        let mut simulation = started(&experiment, &setup, Resources::workers(1));
+        let mut state = simulation.state().clone();
+        for profile in simulation.fleet().gather(&state, None).unwrap().newcomers {
+            state.enrol(&experiment.run, profile).unwrap();
+        }
         let jobs = plan(&experiment.run, &state);
-        let updates = simulation.fleet().work(&jobs);
+        let updates = simulation.fleet().work(&jobs).unwrap().updates;
         let carries = experiment.run.strategy.local.needs().carries;
         let mut reversed: Vec<_> = (0..jobs.len())
             .map(|index| {
-                let read = |part| {
-                    let mut values = vec![0.0; updates.len(index, part)];
+                let read = |part, len| {
+                    let mut values = vec![0.0; len];
                     updates.read(index, part, 0..values.len(), &mut values).unwrap();
                     values
                 };
                 let outcome = &updates.outcomes()[index];
                 let mut params = (*state.params).clone();
-                params.values = read(Part::Model);
+                params.values = read(UpdatePart::Model, setup.layout.len());
                 let mut carried = fedtvd_core::memory::Memory::default();
-                for Carried { name, .. } in carries {
-                    carried.put(name, read(Part::Carried(name)));
+                for Carried { name, extent } in carries {
+                    carried.put(name, read(UpdatePart::Carried(name), extent.len(&setup.layout)));
                 }
-                let report = outcome.answer.clone().unwrap();
+                let report = outcome.answer.clone().unwrap().report();
                 let upload = Upload { client: outcome.client, params, carried, report };
                 let bytes = upload.to_bytes();
                 (outcome.client, Ok(Upload::from_bytes(&bytes, &setup.layout).unwrap()))
@@ -125,7 +132,8 @@ fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
             .collect();
         reversed.reverse();
         let close = |updates: &dyn Updates| close(&experiment.run, &state, &jobs, updates).unwrap();
-        let (in_order, backwards) = (close(updates.as_ref()), close(&InMemory::new(reversed)));
+        let backwards = InMemory::new(&experiment.run, &state, &jobs, reversed);
+        let (in_order, backwards) = (close(updates.as_ref()), close(&backwards));
         assert_eq!(in_order.0.to_bytes(), backwards.0.to_bytes(), "{name}");
         assert_eq!(in_order.1, backwards.1, "{name}");
     }
@@ -135,24 +143,28 @@ fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
 fn updates_in_a_file_give_the_same_bits() {
     for name in names() {
         let (experiment, setup) = experiment(name);
-        let means = Means { workers: 2, update_memory: 0 };
-        let mut simulation = Simulation::new(&experiment, &setup, means).unwrap();
+        let mut simulation = started(&experiment, &setup, Resources { workers: 2, update_memory: 0 });
         (0..4).for_each(|_| drop(simulation.round().unwrap()));
         assert_eq!(simulation.state().to_bytes(), after(name, 1, 4), "{name}");
     }
 }
 
+/// A record without what a clock said.
+fn timeless(record: RoundRecord) -> RoundRecord {
+    RoundRecord { seconds: 0.0, ..record }
+}
+
 #[test]
 fn clients_that_vanish_or_tire_are_data_and_the_others_count() {
     let (mut experiment, setup) = experiment("fedprox");
-    experiment.trouble.absent = 0.4;
-    experiment.trouble.partial = 0.5;
+    experiment.dropout.absent = 0.4;
+    experiment.dropout.partial = 0.5;
     let rounds = |workers| {
-        let mut simulation = Simulation::new(&experiment, &setup, Means::workers(workers)).unwrap();
-        (0..8).map(|_| simulation.round().unwrap().record).collect::<Vec<_>>()
+        let mut simulation = started(&experiment, &setup, Resources::workers(workers));
+        (0..8).map(|_| timeless(simulation.round().unwrap())).collect::<Vec<_>>()
     };
     let records = rounds(1);
-    assert_eq!(records, rounds(3), "trouble comes from the seed, not from the threads");
+    assert_eq!(records, rounds(3), "who drops out comes from the seed, not from the threads");
     let clients = || records.iter().flat_map(|record| &record.clients);
     let absent = clients().filter(|client| client.failure == Some(ClientFailure::Absent)).count();
     // 48 clients asked, 0.4 of them absent: 19 expected, deviation 3.4.
@@ -168,8 +180,8 @@ fn clients_that_vanish_or_tire_are_data_and_the_others_count() {
 #[test]
 fn training_learns() {
     let (experiment, setup) = experiment("fedavg");
-    let mut simulation = Simulation::new(&experiment, &setup, Means::workers(2)).unwrap();
-    let accuracies: Vec<f64> = (0..15).map(|_| simulation.round().unwrap().evaluation.accuracy()).collect();
+    let mut simulation = started(&experiment, &setup, Resources::workers(2));
+    let accuracies: Vec<f64> = (0..15).map(|_| simulation.round().unwrap().accuracy.unwrap()).collect();
     // Chance is 0.25; a linear model separates bright rows under noise of half their height.
     assert!(accuracies[14] > 0.8, "{accuracies:?}");
 }
@@ -182,7 +194,8 @@ fn an_aggregated_reference_is_the_training_sets_distribution() {
     }
     let experiment = Experiment::of(&config).unwrap();
     let setup = Arc::new(Setup::new(&experiment, &data()).unwrap());
-    let simulation = Simulation::new(&experiment, &setup, Means::workers(1)).unwrap();
+    let mut simulation = started(&experiment, &setup, Resources::workers(1));
+    simulation.round().unwrap();
     // 500 training rows of four classes in turn.
     assert_eq!(simulation.state().reference.shares(), [0.25; 4]);
     assert!(experiment.run.fixed_roster);

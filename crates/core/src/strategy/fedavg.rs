@@ -7,7 +7,7 @@
 //!
 //! McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017.
 
-use crate::local::Course;
+use crate::local::LocalRun;
 use crate::memory::Memory;
 use crate::params::Params;
 use crate::profile::Profile;
@@ -16,7 +16,7 @@ use crate::rules::{Combine, LocalRule, Loss, Needs, ServerRule, Shares, Task, Tr
 use crate::spec::{Kind, Param, Range, Settings, Spec};
 use crate::statistic::{Ask, Reference};
 use crate::trainer::{TrainFailure, Trainer};
-use crate::updates::{Accepted, Part, ReadFailure};
+use crate::updates::{Accepted, ReadFailure, UpdatePart};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
@@ -103,14 +103,14 @@ impl LocalRule for Plain {
         _: Option<&Memory>,
         trainer: &mut dyn Trainer,
     ) -> Result<Trained, TrainFailure> {
-        Course::run(task.base, task.client.rows, task.local, &task.pass, None, None, trainer)
+        LocalRun::run(task.base, &task.client.rows, task.local, &task.pass, None, None, trainer)
             .map(Trained::from)
     }
 }
 
-impl From<Course> for Trained {
+impl From<LocalRun> for Trained {
     /// A client that neither carries nor keeps anything.
-    fn from(Course { params, steps, reach, losses }: Course) -> Self {
+    fn from(LocalRun { params, steps, reach, losses }: LocalRun) -> Self {
         Self { params, carried: Memory::default(), memory: Memory::default(), steps, reach, losses }
     }
 }
@@ -122,10 +122,10 @@ impl Combine for Mean {
     fn combine(
         &self,
         base: &Params,
-        accepted: &Accepted<'_>,
+        accepted: &mut Accepted<'_>,
         weights: &[f64],
     ) -> Result<Vec<f64>, ReadFailure> {
-        accepted.weighted_sum(Part::Model, 0..base.values.len(), weights)
+        accepted.weighted_sum(UpdatePart::Model, 0..base.values.len(), weights)
     }
 }
 

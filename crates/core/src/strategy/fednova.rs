@@ -14,7 +14,7 @@ use crate::params::Params;
 use crate::recipe::Recipe;
 use crate::rules::Combine;
 use crate::spec::{Property, Spec};
-use crate::updates::{Accepted, Part, ReadFailure};
+use crate::updates::{Accepted, ReadFailure, UpdatePart};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
@@ -34,7 +34,7 @@ impl Combine for Normalised {
     fn combine(
         &self,
         base: &Params,
-        accepted: &Accepted<'_>,
+        accepted: &mut Accepted<'_>,
         weights: &[f64],
     ) -> Result<Vec<f64>, ReadFailure> {
         let (trainable, all) = (base.layout.trainable(), base.layout.len());
@@ -43,11 +43,11 @@ impl Combine for Normalised {
         // w_t - r_eff Σ s_k (w_t - w_k) / r_k  =  w_t (1 - Σ f_k) + Σ f_k w_k  with  f_k = s_k r_eff / r_k
         let factors: Vec<f64> = weights.iter().zip(&reaches).map(|(s, r)| s * effective / r).collect();
         let rest = 1.0 - factors.iter().sum::<f64>();
-        let mut next = accepted.weighted_sum(Part::Model, 0..trainable, &factors)?;
+        let mut next = accepted.weighted_sum(UpdatePart::Model, 0..trainable, &factors)?;
         for (next, &w) in next.iter_mut().zip(base.trainable()) {
             *next += rest * f64::from(w);
         }
-        next.extend(accepted.weighted_sum(Part::Model, trainable..all, weights)?);
+        next.extend(accepted.weighted_sum(UpdatePart::Model, trainable..all, weights)?);
         Ok(next)
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020.
 
-use crate::local::Course;
+use crate::local::LocalRun;
 use crate::memory::Memory;
 use crate::pass::Pull;
 use crate::recipe::Recipe;
@@ -54,7 +54,7 @@ impl LocalRule for Proximal {
         trainer: &mut dyn Trainer,
     ) -> Result<Trained, TrainFailure> {
         let pull = Pull { mu: self.mu, anchor: task.base.trainable() };
-        Course::run(task.base, task.client.rows, task.local, &task.pass, Some(pull), None, trainer)
+        LocalRun::run(task.base, &task.client.rows, task.local, &task.pass, Some(pull), None, trainer)
             .map(Trained::from)
     }
 }

@@ -13,7 +13,7 @@ use crate::params::Params;
 use crate::recipe::Recipe;
 use crate::rules::Combine;
 use crate::spec::{Property, Spec};
-use crate::updates::{Accepted, BLOCK, Part, ReadFailure};
+use crate::updates::{Accepted, ReadFailure, UpdatePart};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
@@ -34,24 +34,18 @@ impl Combine for Median {
     fn combine(
         &self,
         base: &Params,
-        accepted: &Accepted<'_>,
+        accepted: &mut Accepted<'_>,
         weights: &[f64],
     ) -> Result<Vec<f64>, ReadFailure> {
-        let len = base.values.len();
-        let mut next = Vec::with_capacity(len);
-        let mut blocks = vec![vec![0.0; BLOCK.min(len)]; weights.len()];
+        let mut next = Vec::with_capacity(base.values.len());
         let mut column = Vec::with_capacity(weights.len());
-        for start in (0..len).step_by(BLOCK) {
-            let size = BLOCK.min(len - start);
-            for (k, block) in blocks.iter_mut().enumerate() {
-                accepted.read(k, Part::Model, start..start + size, &mut block[..size])?;
-            }
-            for place in 0..size {
+        accepted.blocks(UpdatePart::Model, 0..base.values.len(), |_, blocks| {
+            for place in 0..blocks[0].len() {
                 column.clear();
                 column.extend(blocks.iter().map(|block| block[place]).zip(weights.iter().copied()));
                 next.push(weighted_median(&mut column));
             }
-        }
+        })?;
         Ok(next)
     }
 }

@@ -12,7 +12,7 @@
 //!
 //! Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020.
 
-use crate::local::Course;
+use crate::local::LocalRun;
 use crate::memory::Memory;
 use crate::recipe::{Part, Recipe};
 use crate::rules::{Carried, Extent, LocalRule, Needs, Task, Trained};
@@ -58,9 +58,9 @@ impl LocalRule for Controlled {
         let c = task.carried.f32(CONTROL).unwrap_or(&zeros);
         let c_k = memory.and_then(|memory| memory.f32(CONTROL)).unwrap_or(&zeros);
         let correction: Vec<f32> = c.iter().zip(c_k).map(|(c, c_k)| c - c_k).collect();
-        let course = Course::run(
+        let course = LocalRun::run(
             task.base,
-            task.client.rows,
+            &task.client.rows,
             task.local,
             &task.pass,
             None,

@@ -5,7 +5,7 @@ use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed
 use fedtvd_core::exact::{Exact, Quadratic};
 use fedtvd_core::hardened;
 use fedtvd_core::job::Job;
-use fedtvd_core::local::{Course, Local};
+use fedtvd_core::local::{Local, LocalRun};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::notation;
 use fedtvd_core::profile::Profile;
@@ -167,7 +167,7 @@ fn identical_clients_are_one_machine_wherever_a_method_agrees_and_trains_plainly
     for round in 0..3 {
         let order = order.in_round(round);
         let pass = order.pass(Key::of(0), None);
-        central = Course::run(&central, &[0; 12], &order, &pass, None, None, &mut trainer).unwrap().params;
+        central = LocalRun::run(&central, &[0; 12], &order, &pass, None, None, &mut trainer).unwrap().params;
     }
     for spec in ALL.iter().filter(plain) {
         let counts = vec![vec![6, 6]; 4];

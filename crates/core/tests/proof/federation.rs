@@ -10,7 +10,7 @@ use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::notation;
 use fedtvd_core::params::Params;
 use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::profile::{Client, ClientId, Profile};
+use fedtvd_core::profile::{ClientData, ClientId, Profile};
 use fedtvd_core::recipe::Strategy;
 use fedtvd_core::record::RoundRecord;
 use fedtvd_core::round::{close, plan};
@@ -94,7 +94,7 @@ impl Federation {
     fn answer(&mut self, job: &Job) -> Result<Upload, ClientFailure> {
         let Site { id, rows, counts } =
             self.sites.iter().find(|site| site.id == job.client).expect("jobs go to enrolled sites");
-        let client = Client { id: *id, rows, holdout: &[], counts };
+        let client = ClientData { rows: rows.clone(), holdout: Vec::new(), counts: counts.clone() };
         let memory = job.accepted.and_then(|round| self.memories.get(&(*id, round)));
         let strategy = strategy(&job.offer.strategy);
         let (upload, memory) = client::train(&strategy, job, &client, memory, self.trainer.as_mut())?;
@@ -105,7 +105,8 @@ impl Federation {
     /// Closes a round with these answers.
     pub(crate) fn close(&mut self, jobs: &[Job], answers: Answers) -> RoundRecord {
         let (next, record) =
-            close(&self.run, &self.state, jobs, &InMemory::new(answers)).expect("memory can be read back");
+            close(&self.run, &self.state, jobs, &InMemory::new(&self.run, &self.state, jobs, answers))
+                .expect("memory can be read back");
         self.state = next;
         record
     }
@@ -238,9 +239,9 @@ impl Trainer for Buffered {
         &mut self,
         params: &Params,
         rows: &[u32],
-        logits: Option<&[f32]>,
+        offsets: Option<&[f32]>,
     ) -> Result<Evaluation, TrainFailure> {
-        self.0.evaluate(params, rows, logits)
+        self.0.evaluate(params, rows, offsets)
     }
 }
 

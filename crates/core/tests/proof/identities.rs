@@ -61,8 +61,8 @@ impl Problem for Plain {
         9
     }
 
-    fn gradient(&self, _: &[f32], _: u32, logits: Option<&[f32]>, _: &mut [f64]) -> f64 {
-        assert_eq!(logits, None, "softmax cannot see equal offsets, so that nobody need add them");
+    fn gradient(&self, _: &[f32], _: u32, offsets: Option<&[f32]>, _: &mut [f64]) -> f64 {
+        assert_eq!(offsets, None, "softmax cannot see equal offsets, so that nobody need add them");
         0.0
     }
 

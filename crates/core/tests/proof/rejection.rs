@@ -70,7 +70,7 @@ fn second_round(label: &str) -> (Federation, Vec<Job>, Answers) {
 
 /// The bytes of the state after the round, and why the liar did not count.
 fn closed(federation: &Federation, jobs: &[Job], answers: Answers) -> (Vec<u8>, Option<Failure>) {
-    let updates = fedtvd_core::updates::InMemory::new(answers);
+    let updates = fedtvd_core::updates::InMemory::new(&federation.run, &federation.state, jobs, answers);
     let (next, record) =
         fedtvd_core::round::close(&federation.run, &federation.state, jobs, &updates).unwrap();
     let liar = record.clients.into_iter().find(|client| client.client == LIAR).unwrap();

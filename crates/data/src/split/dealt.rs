@@ -2,7 +2,7 @@
 
 use super::correlated::tolerance;
 use super::{Deck, Kind, Partition, PartitionFile, SplitError, SplitOptions};
-use crate::holdout::{self, Rows, keep_back};
+use crate::holdout::{self, ClientRows, keep_back};
 use crate::statistics::{Statistics, counts};
 use fedtvd_core::statistic::Reference;
 
@@ -32,7 +32,7 @@ pub struct Dealt {
     /// Who has which training rows.
     pub partition: Partition,
     /// Which of them each client trains on and keeps back.
-    pub clients: Vec<Rows>,
+    pub clients: Vec<ClientRows>,
     /// The clients' names, where they have any.
     pub names: Option<Vec<String>>,
     /// What a user should know about the split.
@@ -57,7 +57,7 @@ impl Dealt {
     }
 }
 
-fn train(clients: &[Rows]) -> Partition {
+fn train(clients: &[ClientRows]) -> Partition {
     Partition { clients: clients.iter().map(|rows| rows.train.clone()).collect() }
 }
 

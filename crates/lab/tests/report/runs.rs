@@ -1,8 +1,8 @@
 //! Runs that nobody ran, for tests of what is made of runs.
 
+use fedtvd_core::record::{ClientRecord, RoundRecord, Spread};
 use fedtvd_lab::record::Record;
 use fedtvd_run::config::Config;
-use fedtvd_run::line::{ClientLine, Line, Spread};
 use fedtvd_run::manifest::{Fingerprint, Manifest};
 use fedtvd_run::summary::Summary;
 
@@ -15,9 +15,10 @@ pub(crate) fn run(strategy: &str, seed: u64, accuracy: &[f64], changes: &[&str])
     // As a run directory gives it back.
     let config = Config::parse(&config.resolved()).expect("what is printed reads back");
     let details = changes.contains(&"evaluation.details=true");
-    let lines: Vec<Line> =
+    let lines: Vec<RoundRecord> =
         accuracy.iter().zip(1..).map(|(&accuracy, round)| line(round, accuracy, details)).collect();
-    Record::new(config, manifest(strategy, seed), summary(strategy, seed, accuracy.len() as u32), &lines)
+    let (manifest, summary) = (manifest(strategy, seed), summary(strategy, seed, accuracy.len() as u32));
+    Record::new(config, manifest, summary, &lines).expect("every round has an accuracy")
 }
 
 /// Two strategies at two alphas, two seeds each.
@@ -32,25 +33,27 @@ pub(crate) fn grid() -> Vec<Record> {
     records
 }
 
-fn line(round: u32, accuracy: f64, details: bool) -> Line {
+fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
     let weights = [(3, 40, 0.1, 0.25), (round + 3, 120, 0.6, 0.75)];
-    let client = |(client, size, tvd, weight)| ClientLine {
+    let client = |(client, size, tvd, weight)| ClientRecord {
         client,
         size,
-        tvd,
+        tvd: Some(tvd),
         statistic: fedtvd_core::statistic::Statistic::Nothing,
         quality_share: None,
         size_share: None,
         weight: Some(weight),
+        steps: None,
+        norm: None,
         first_loss: None,
         last_loss: None,
         forgot: false,
         failure: None,
     };
-    Line {
+    RoundRecord {
         round,
-        accuracy,
-        loss: 1.0 - accuracy,
+        accuracy: Some(accuracy),
+        loss: Some(1.0 - accuracy),
         seconds: 0.5,
         bytes_up: 1000,
         bytes_down: 2000,
@@ -87,8 +90,8 @@ fn summary(strategy: &str, seed: u64, rounds: u32) -> Summary {
         strategy: strategy.to_owned(),
         seed,
         rounds,
-        accuracy: 0.0,
-        last10_accuracy: 0.0,
+        accuracy: Some(0.0),
+        last10_accuracy: Some(0.0),
         seconds: 1.0,
         images_per_second: 1.0,
         peak_memory_bytes: None,

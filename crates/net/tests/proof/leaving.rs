@@ -3,12 +3,13 @@
 use crate::puppet::Puppet;
 use crate::roster::{SETTINGS, answer};
 use crate::stage::{Stage, config};
+use fedtvd_core::failure::ClientFailure;
+use fedtvd_core::record::RoundRecord;
 use fedtvd_net::certs::Wish;
 use fedtvd_net::event::Event;
 use fedtvd_net::link::Task;
 use fedtvd_net::start::{Options, Ready, Work, farewell};
 use fedtvd_run::directory::RunDirectory;
-use fedtvd_run::line::Line;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,7 +29,7 @@ async fn a_round_does_not_wait_for_a_client_whose_certificate_was_revoked() {
     tokio::task::block_in_place(|| running.finish());
     let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
     assert_eq!(lines.len(), 2);
-    assert_eq!(lines[0].clients[1].failure.as_deref(), Some("no answer"));
+    assert_eq!(lines[0].clients[1].failure, Some(ClientFailure::Recorded("no answer".to_owned())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -112,6 +113,6 @@ async fn where_all_certificates_are_gone_rounds_wait_for_new_ones_rather_than_pa
     drop(zero);
     tokio::task::block_in_place(|| running.finish());
     let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
-    let counted = |line: &Line| line.clients.iter().filter(|client| client.failure.is_none()).count();
+    let counted = |line: &RoundRecord| line.clients.iter().filter(|client| client.failure.is_none()).count();
     assert_eq!(lines.iter().map(counted).collect::<Vec<_>>(), [1, 1]);
 }

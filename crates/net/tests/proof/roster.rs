@@ -2,6 +2,7 @@
 
 use crate::puppet::{Puppet, code, counts};
 use crate::stage::{Stage, config};
+use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::statistic::{Ask, Reference};
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
@@ -13,7 +14,7 @@ use fedtvd_net::start::{Options, prepare};
 use fedtvd_net::status::ask;
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::Runner;
-use fedtvd_run::simulation::Means;
+use fedtvd_run::simulation::Resources;
 use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
@@ -67,7 +68,7 @@ async fn a_deadline_closes_a_round_without_those_that_vanished_and_too_few_chang
     assert_eq!(late, [1]);
     let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
     assert_eq!(lines[0].unchanged.as_deref(), Some("1 of 2 needed updates were accepted"));
-    assert_eq!(lines[0].clients[1].failure.as_deref(), Some("no answer"));
+    assert_eq!(lines[0].clients[1].failure, Some(ClientFailure::Recorded("no answer".to_owned())));
     assert_eq!(lines[0].model_hash, lines[1].model_hash);
 }
 
@@ -206,7 +207,7 @@ async fn without_a_test_set_the_rounds_clients_judge_the_model_and_send_counts()
     drop(puppets);
     tokio::task::block_in_place(|| running.finish());
     let lines = RunDirectory::open(&stage.path("run")).unwrap().lines().unwrap();
-    assert_eq!((lines[0].accuracy, lines[0].loss), (0.25, 2.0));
+    assert_eq!((lines[0].accuracy, lines[0].loss), (Some(0.25), Some(2.0)));
 }
 
 #[cfg(target_os = "linux")]
@@ -244,7 +245,7 @@ fn a_federation_is_not_resumed_as_a_simulation_and_is_served_by_one_server_at_a_
     };
     assert!(error.to_string().starts_with("another server is at work in "), "{error}");
     running.stop();
-    let Err(error) = Runner::resume(&out, &places, Means::workers(1)) else { panic!("resumed") };
+    let Err(error) = Runner::resume(&out, &places, Resources::workers(1)) else { panic!("resumed") };
     assert!(error.to_string().contains("holds a federation; go on with it by \"fedtvd serve"), "{error}");
     let other = config(&["model.name=logistic", "rounds=3"]);
     let Err(error) = prepare(Some(&other), &places, &out, options.clone(), log.clone()) else {

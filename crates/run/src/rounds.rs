@@ -1,0 +1,151 @@
+//! The loop over rounds: gather, plan, work, close, evaluate, settle, record. The same for every fleet.
+
+use crate::checkpoint::Memories;
+use crate::digest;
+use crate::fleet::{Answers, Fleet, FleetFailure, Gathered, Traffic};
+use crate::setup::Setup;
+use fedtvd_core::enrolment::Refusal;
+use fedtvd_core::record::{RoundRecord, Spread};
+use fedtvd_core::round::{close, plan};
+use fedtvd_core::run::{Run, State};
+use fedtvd_core::statistic::tvd;
+use fedtvd_core::updates::ReadFailure;
+use std::sync::Arc;
+use std::time::Instant;
+use thiserror::Error;
+
+/// A run in progress.
+pub struct Rounds {
+    run: Run,
+    state: State,
+    fleet: Box<dyn Fleet>,
+    /// Memories of a checkpoint that the fleet has not got back yet.
+    restored: Option<Memories>,
+    /// What a simulation knows of its clients; the sites of a federation keep it to themselves.
+    setup: Option<Arc<Setup>>,
+    details: bool,
+}
+
+/// Why a round cannot be finished. The state is that before the round.
+#[derive(Debug, Error)]
+pub enum RoundError {
+    /// The clients.
+    #[error(transparent)]
+    Fleet(#[from] FleetFailure),
+    /// A client is not enrolled.
+    #[error(transparent)]
+    Refusal(#[from] Refusal),
+    /// An update could not be read back.
+    #[error(transparent)]
+    Read(#[from] ReadFailure),
+}
+
+impl RoundError {
+    /// Whether the request was wrong, rather than the work.
+    pub fn request(&self) -> bool {
+        matches!(self, Self::Fleet(FleetFailure::Reference(_)))
+    }
+}
+
+impl Rounds {
+    /// The rounds after this state. With `details`, records hold accuracies per class and per client.
+    pub fn new(
+        run: Run,
+        state: State,
+        fleet: Box<dyn Fleet>,
+        setup: Option<Arc<Setup>>,
+        details: bool,
+    ) -> Self {
+        Self { run, state, fleet, restored: None, setup, details }
+    }
+
+    /// Continues from a checkpoint.
+    pub fn restore(&mut self, state: State, memories: Memories) {
+        self.state = state;
+        self.restored = Some(memories);
+    }
+
+    /// All that changes during the run.
+    pub fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The clients.
+    pub fn fleet(&mut self) -> &mut dyn Fleet {
+        self.fleet.as_mut()
+    }
+
+    /// What a checkpoint holds: the state, and the memories of clients that cannot keep them by themselves.
+    pub fn checkpoint(&mut self) -> Result<(&State, &Memories), RoundError> {
+        let memories = match &self.restored {
+            Some(memories) => memories,
+            None => self.fleet.settle(&self.state)?,
+        };
+        Ok((&self.state, memories))
+    }
+
+    /// One round.
+    pub fn round(&mut self) -> Result<RoundRecord, RoundError> {
+        let started = Instant::now();
+        let Gathered { reference, newcomers } = self.fleet.gather(&self.state, self.restored.take())?;
+        self.state.reference = reference;
+        for profile in newcomers {
+            self.state.enrol(&self.run, profile)?;
+        }
+        let jobs = plan(&self.run, &self.state);
+        let Answers { updates, traffic } = self.fleet.work(&jobs)?;
+        let (next, mut record) = close(&self.run, &self.state, &jobs, updates.as_ref())?;
+        let traffic = traffic.unwrap_or_else(|| Traffic::of(&jobs, updates.as_ref()));
+        drop(updates);
+        let evaluation = self.fleet.evaluate(&next.params)?;
+        self.fleet.settle(&next)?;
+        self.state = next;
+        (record.bytes_up, record.bytes_down) = (traffic.up, traffic.down);
+        (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
+        if evaluation.samples() > 0 {
+            record.accuracy = Some(evaluation.accuracy());
+            record.loss = Some(evaluation.mean_loss());
+        }
+        if self.details {
+            record.class_accuracy = Some(evaluation.class_accuracies());
+        }
+        if let Some(setup) = &self.setup {
+            describe_clients(&mut record, setup, &self.state);
+        }
+        record.seconds = started.elapsed().as_secs_f64();
+        Ok(record)
+    }
+}
+
+/// Adds what only a simulation knows: the labels of clients that did not report them.
+fn describe_clients(record: &mut RoundRecord, setup: &Setup, state: &State) {
+    for client in &mut record.clients {
+        let data = setup.clients.get(client.client as usize);
+        client.tvd = data.map(|data| tvd(&data.counts, &state.reference));
+    }
+    if let Some(classes) = &record.class_accuracy {
+        let accuracies = setup.clients.iter().map(|client| client_accuracy(&client.counts, classes));
+        record.client_accuracy = Some(Spread::of(accuracies.collect()));
+    }
+}
+
+/// Σ_c P_k[c] acc_c: the global model on a client's own label distribution, over the classes that were evaluated.
+fn client_accuracy(counts: &[u64], classes: &[Option<f64>]) -> f64 {
+    let known = counts.iter().zip(classes).filter_map(|(&h, accuracy)| Some((h as f64, (*accuracy)?)));
+    let (hits, total) = known.fold((0.0, 0.0), |(hits, total), (h, a)| (hits + h * a, total + h));
+    if total > 0.0 { hits / total } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clients_accuracy_weighs_classes_by_its_own_labels_and_leaves_out_those_not_evaluated() {
+        // 3/4 of 0.8 and 1/4 of 0.4.
+        assert!((client_accuracy(&[30, 10, 0], &[Some(0.8), Some(0.4), Some(0.1)]) - 0.7).abs() < 1e-15);
+        // The second class has no test sample: 30 samples at 0.8 and 10 at 0.
+        assert!((client_accuracy(&[30, 60, 10], &[Some(0.8), None, Some(0.0)]) - 0.6).abs() < 1e-15);
+        assert_eq!(client_accuracy(&[0, 5], &[Some(1.0), None]), 0.0);
+    }
+}
