@@ -1,6 +1,6 @@
 //! A configuration: TOML, then `--set`, checked key by key against [`crate::keys`].
 
-use crate::keys::{self, Key, Kind};
+use crate::keys::{self, Key, Kind, Since};
 use crate::value::Value;
 use fedtvd_core::nearest::nearest;
 use fedtvd_core::notation;
@@ -124,10 +124,12 @@ impl Config {
 
     /// What stands behind a key.
     pub fn get(&self, path: &'static str) -> Value {
-        self.set.get(path).cloned().unwrap_or_else(|| {
-            let key = keys::find(path).expect("only keys of the table are asked for");
-            key.default().unwrap_or_else(|| self.get("seed"))
-        })
+        self.value(keys::find(path).expect("only keys of the table are asked for"))
+    }
+
+    fn value(&self, key: &Key) -> Value {
+        let set = self.set.get(key.path).cloned();
+        set.or_else(|| key.default()).unwrap_or_else(|| self.get("seed"))
     }
 
     /// Paths of the keys that were set.
@@ -187,13 +189,27 @@ impl Config {
 
     /// All keys with their values as TOML: what a run directory keeps.
     pub fn resolved(&self) -> String {
-        self.print(|key, line| if self.follows(key) { format!("# {line}") } else { line })
+        self.plain(keys::ALL)
+    }
+
+    /// What a run's hash is taken of: the resolved configuration without keys that came after the first ones and have
+    /// their defaults, so that a program with more keys finds the runs of one with fewer.
+    pub fn identity(&self) -> String {
+        self.plain(keys::ALL.iter().filter(|key| self.identifies(key)))
+    }
+
+    fn identifies(&self, key: &Key) -> bool {
+        key.since == Since::First || !self.follows(key) && key.default() != Some(self.value(key))
+    }
+
+    fn plain<'a>(&self, keys: impl IntoIterator<Item = &'a Key>) -> String {
+        self.print(keys, |key, line| if self.follows(key) { format!("# {line}") } else { line })
     }
 
     /// All keys with their values and one line of help each. A seed that follows `seed` stands behind a #, so that
     /// it still follows when `seed` is changed.
     pub fn commented(&self) -> String {
-        self.print(|key, line| {
+        self.print(keys::ALL, |key, line| {
             format!("{}{line}   # {}", if self.follows(key) { "# " } else { "" }, key.about)
         })
     }
@@ -203,16 +219,20 @@ impl Config {
         matches!(key.kind, Kind::Seed) && !self.set.contains_key(key.path)
     }
 
-    fn print(&self, shown: impl Fn(&Key, String) -> String) -> String {
+    fn print<'a>(
+        &self,
+        keys: impl IntoIterator<Item = &'a Key>,
+        shown: impl Fn(&Key, String) -> String,
+    ) -> String {
         let mut text = String::new();
         let mut table = "";
-        for key in keys::ALL {
+        for key in keys {
             let (section, name) = key.path.split_once('.').unwrap_or(("", key.path));
             if section != table {
                 let _ = writeln!(text, "\n[{section}]");
                 table = section;
             }
-            let _ = writeln!(text, "{}", shown(key, format!("{name} = {}", self.get(key.path))));
+            let _ = writeln!(text, "{}", shown(key, format!("{name} = {}", self.value(key))));
         }
         for (name, value) in &self.params {
             let quoted = if name.contains('.') { format!("{name:?}") } else { name.clone() };
@@ -362,5 +382,31 @@ mod tests {
         assert_eq!(again.resolved(), text);
         assert_eq!(again.get("split.seed"), Value::Whole(9));
         assert_eq!(Config::parse(&config.commented()).unwrap().resolved(), text);
+    }
+
+    #[test]
+    fn a_later_key_changes_an_identity_only_where_it_differs_from_its_default() {
+        let clip = Key {
+            path: "local.clip",
+            since: Since::Later,
+            kind: Kind::Number { default: 0.0, range: fedtvd_core::spec::Range::NOT_NEGATIVE },
+            about: "a key of a later program",
+        };
+        let seed = Key { path: "noise.seed", since: Since::Later, kind: Kind::Seed, about: "and another" };
+        let with_later = |config: &Config| {
+            let keys = keys::ALL.iter().chain([&clip, &seed]).filter(|key| config.identifies(key));
+            config.plain(keys)
+        };
+        let set = |path, value| {
+            let mut config = Config::default();
+            config.set.insert(path, value);
+            config
+        };
+        let today = Config::default().identity();
+        assert_eq!(today, Config::default().resolved());
+        assert_eq!(with_later(&Config::default()), today);
+        assert_eq!(with_later(&set("local.clip", Value::Number(0.0))), today);
+        assert!(with_later(&set("local.clip", Value::Number(5.0))).contains("clip = 5.0"));
+        assert!(with_later(&set("noise.seed", Value::Whole(1))).ends_with("[noise]\nseed = 1\n"));
     }
 }
