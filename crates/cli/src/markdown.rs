@@ -1,6 +1,7 @@
 //! Pages of the documentation that are made from the program itself.
 
-use crate::strategies::{default, range};
+use crate::strategies::default;
+use fedtvd_core::param::Param;
 use fedtvd_core::strategy::ALL;
 use std::fmt::Write as _;
 
@@ -26,8 +27,8 @@ pub(crate) fn strategies() -> String {
         if !spec.params.is_empty() {
             text += "\n| parameter | default | allowed | meaning |\n|---|---|---|---|\n";
             for param in spec.params {
-                let (default, range) = (default(param), range(param));
-                let _ = writeln!(text, "| `{}` | {default} | {range} | {} |", param.name, param.about);
+                let Param { name, kind, about } = param;
+                let _ = writeln!(text, "| `{name}` | {} | {kind} | {about} |", default(param));
             }
         }
         if let Some(other) = spec.suggests {

@@ -84,7 +84,7 @@ fn wrong_requests_exit_with_2_and_one_sentence_that_says_what_would_be_right() {
         (&["--set", "lambda=1.5"], "lambda = 1.5 is not allowed; it must be 0 to 1"),
         (&["--set", "lambda=NaN"], "lambda = NaN is not allowed; it must be 0 to 1"),
         (&["--set", "temperature=0"], "temperature = 0 is not allowed; it must be above 0"),
-        (&["--set", "lamda=0.5"], "there is no key lamda; did you mean lambda?"),
+        (&["--set", "lamda=0.5"], "there is no key lamda; did you mean strategy.lambda?"),
         (
             &["--set", "strategy.lamda=0.5"],
             "fedtvd has no parameter lamda; did you mean lambda? it has lambda, temperature",

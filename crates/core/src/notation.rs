@@ -4,8 +4,9 @@
 //! same part are an error; a part that a method merely suggests gives way to any name that brings it.
 
 use crate::nearest::nearest;
+use crate::param::{Param, ParamError};
 use crate::recipe::{Part, Recipe, Strategy};
-use crate::spec::{Param, SettingError, Settings, Spec};
+use crate::spec::{Settings, Spec};
 use crate::strategy;
 use thiserror::Error;
 
@@ -73,7 +74,7 @@ pub enum NotationError {
     },
     /// A value that cannot be.
     #[error(transparent)]
-    Setting(#[from] SettingError),
+    Param(#[from] ParamError),
 }
 
 /// A strategy by its name, with further parameters as (name, value) pairs.
@@ -112,7 +113,10 @@ pub fn strategy<'a>(
 pub fn find(name: &str) -> Result<&'static Spec, NotationError> {
     strategy::ALL.iter().copied().find(|spec| spec.name == name).ok_or_else(|| {
         let names = strategy::ALL.iter().map(|spec| spec.name);
-        NotationError::Unknown { name: name.to_owned(), nearest: nearest(name, names).unwrap_or_default() }
+        NotationError::Unknown {
+            name: name.to_owned(),
+            nearest: nearest(name, names).unwrap_or_default().to_owned(),
+        }
     })
 }
 

@@ -178,12 +178,8 @@ fn reference(config: &Config) -> Result<ReferenceSource, ReferenceError> {
     match config.get("labels.reference") {
         Value::Text(word) if word == "aggregated" => Ok(ReferenceSource::Aggregated),
         Value::List(shares) => {
-            let shares = shares.iter().map(|share| match share {
-                Value::Number(number) => *number,
-                Value::Whole(whole) => *whole as f64,
-                _ => f64::NAN,
-            });
-            Reference::given(shares.collect()).map(ReferenceSource::Given)
+            let shares = shares.iter().filter_map(Value::number).collect();
+            Reference::given(shares).map(ReferenceSource::Given)
         }
         _ => Ok(ReferenceSource::Uniform),
     }

@@ -1,7 +1,6 @@
 //! Federated training on one machine: configuration, the loop over rounds, the fleet of threads.
 
 pub mod axes;
-mod checked;
 pub mod checkpoint;
 pub mod checkpoints;
 pub mod config;
@@ -14,7 +13,9 @@ pub mod fleet;
 mod footprint;
 pub mod keys;
 pub mod line;
+mod lookup;
 pub mod manifest;
+mod resolved;
 pub mod runner;
 pub mod setup;
 pub mod simulation;

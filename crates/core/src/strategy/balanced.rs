@@ -10,24 +10,27 @@
 //!
 //! Ren et al., "Balanced Meta-Softmax", NeurIPS 2020; Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
 
+use crate::param::{Param, Range};
 use crate::recipe::Recipe;
 use crate::rules::Loss;
-use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::spec::{Property, Settings, Spec};
 use crate::statistic::{Reference, size};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     params: &[
-        Param {
-            name: "tau",
-            kind: Kind::Number { default: 1.0, range: Range::NOT_NEGATIVE },
-            about: "how much of the client's own label distribution is taken out: 0 none, 1 all",
-        },
-        Param {
-            name: "floor",
-            kind: Kind::Number { default: 1e-4, range: Range { low: 0.0, high: 1.0, open: true } },
-            about: "label shares below this count as this; it decides for classes that a client lacks",
-        },
+        Param::number(
+            "tau",
+            1.0,
+            Range::NOT_NEGATIVE,
+            "how much of the client's own label distribution is taken out: 0 none, 1 all",
+        ),
+        Param::number(
+            "floor",
+            1e-4,
+            Range::above(0.0, 1.0),
+            "label shares below this count as this; it decides for classes that a client lacks",
+        ),
     ],
     lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
     ..Spec::new(

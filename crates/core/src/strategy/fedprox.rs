@@ -10,19 +10,21 @@
 
 use crate::local::Course;
 use crate::memory::Memory;
+use crate::param::{Param, Range};
 use crate::pass::Pull;
 use crate::recipe::Recipe;
 use crate::rules::{LocalRule, Needs, Task, Trained};
-use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::spec::{Property, Settings, Spec};
 use crate::trainer::{TrainFailure, Trainer};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
-    params: &[Param {
-        name: "mu",
-        kind: Kind::Number { default: 0.01, range: Range::NOT_NEGATIVE },
-        about: "how strongly a client is held near the global model; 0 is FedAvg",
-    }],
+    params: &[Param::number(
+        "mu",
+        0.01,
+        Range::NOT_NEGATIVE,
+        "how strongly a client is held near the global model; 0 is FedAvg",
+    )],
     lacks: &[(Property::TrainsPlainly, "its gradient has a proximal term")],
     ..Spec::new(
         "fedprox",

@@ -13,28 +13,31 @@
 //! Selo, Kundroo, Kim, "FedTVD: Balancing Data Quality and Quantity for Robust Federated Learning", FGCS 2025.
 
 use crate::memory::Memory;
+use crate::param::{Param, Range};
 use crate::profile::Profile;
 use crate::recipe::Recipe;
 use crate::rules::{Shares, Weighting};
-use crate::spec::{Kind, Param, Range, Settings, Spec};
+use crate::spec::{Settings, Spec};
 use crate::statistic::{Ask, Statistic};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::sync::Arc;
 
-pub(super) const LAMBDA: Param = Param {
-    name: "lambda",
-    kind: Kind::Number { default: 0.5, range: Range::UNIT },
-    about: "how much label balance counts against size: 0 is size alone, 1 balance alone",
-};
+pub(super) const LAMBDA: Param = Param::number(
+    "lambda",
+    0.5,
+    Range::UNIT,
+    "how much label balance counts against size: 0 is size alone, 1 balance alone",
+);
 
 pub(super) const SPEC: Spec = Spec {
     params: &[
         LAMBDA,
-        Param {
-            name: "temperature",
-            kind: Kind::Number { default: 1.0, range: Range::POSITIVE },
-            about: "how sharply balance tells clients apart: the smaller, the sharper; the paper has 1",
-        },
+        Param::number(
+            "temperature",
+            1.0,
+            Range::POSITIVE,
+            "how sharply balance tells clients apart: the smaller, the sharper; the paper has 1",
+        ),
     ],
     ..Spec::new(
         "fedtvd",
