@@ -61,7 +61,7 @@ impl Split {
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = experiment;
-        let reference = experiment.reference.known(deck.classes);
+        let reference = experiment.reference.resolve(deck.classes).map_err(Failure::request)?;
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
         let dealt = experiment.split.deal(&deck, &terms).map_err(Failure::request)?;
         let statistics = dealt.statistics(&deck, &terms);

@@ -104,7 +104,7 @@ fn wrong_requests_exit_with_2_and_one_sentence_that_says_what_would_be_right() {
         ),
         (
             &["--set", "labels.reference=[0.5, 0.5]"],
-            "labels.reference has 2 numbers; the clients have 3 classes",
+            "labels.reference has 2 numbers, but there are 3 classes",
         ),
     ];
     for (arguments, sentence) in refusals {

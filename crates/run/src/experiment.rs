@@ -2,13 +2,14 @@
 
 use crate::config::{self, Config};
 use crate::fleet::Trouble;
+pub use crate::reference::ReferenceSource;
 use crate::value::Value;
 use fedtvd_core::local::Local;
 use fedtvd_core::notation::NotationError;
 use fedtvd_core::pass::Sgd;
 use fedtvd_core::recipe::Strategy;
 use fedtvd_core::run::{Mode, Run};
-use fedtvd_core::statistic::{Reference, ReferenceError};
+use fedtvd_core::statistic::ReferenceError;
 use fedtvd_data::set::DataOptions;
 use fedtvd_data::split::{Kind, SplitOptions};
 use std::path::PathBuf;
@@ -43,28 +44,6 @@ pub struct Experiment {
     pub run: Run,
 }
 
-/// Where the reference label distribution comes from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ReferenceSource {
-    /// Every class alike.
-    Uniform,
-    /// Given in the configuration.
-    Given(Reference),
-    /// The label counts of all clients, collected once before the first round.
-    Aggregated,
-}
-
-impl ReferenceSource {
-    /// The distribution over so many classes; none where the clients' counts must say it.
-    pub fn known(&self, classes: usize) -> Option<Reference> {
-        match self {
-            Self::Uniform => Some(Reference::uniform(classes)),
-            Self::Given(given) => Some(given.clone()),
-            Self::Aggregated => None,
-        }
-    }
-}
-
 /// Why a configuration is no experiment.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ExperimentError {
@@ -73,7 +52,7 @@ pub enum ExperimentError {
     Strategy(#[from] NotationError),
     /// The reference.
     #[error("labels.reference: {0}")]
-    Reference(#[from] ReferenceError),
+    Reference(ReferenceError),
     /// Nesterov's momentum without momentum.
     #[error("local.nesterov = true needs a momentum; local.momentum is 0")]
     Nesterov,
@@ -102,7 +81,7 @@ impl Experiment {
             round_decay: number(config, "local.round_decay"),
             epoch_decay: number(config, "local.epoch_decay"),
         };
-        let reference = reference(config)?;
+        let reference = ReferenceSource::of(config).map_err(ExperimentError::Reference)?;
         Ok(Self {
             seed: whole(config, "seed"),
             rounds: whole(config, "rounds") as u32,
@@ -171,17 +150,6 @@ fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &Refer
         mode: if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper },
         largest_size: LARGEST_SIZE,
         fixed_roster,
-    }
-}
-
-fn reference(config: &Config) -> Result<ReferenceSource, ReferenceError> {
-    match config.get("labels.reference") {
-        Value::Text(word) if word == "aggregated" => Ok(ReferenceSource::Aggregated),
-        Value::List(shares) => {
-            let shares = shares.iter().filter_map(Value::number).collect();
-            Reference::given(shares).map(ReferenceSource::Given)
-        }
-        _ => Ok(ReferenceSource::Uniform),
     }
 }
 

@@ -15,6 +15,7 @@ pub mod keys;
 pub mod line;
 mod lookup;
 pub mod manifest;
+pub mod reference;
 mod resolved;
 pub mod runner;
 pub mod setup;

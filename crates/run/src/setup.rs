@@ -2,6 +2,7 @@
 
 use crate::digest;
 use crate::experiment::Experiment;
+use crate::reference::ClassMismatch;
 use fedtvd_core::layout::Layout;
 use fedtvd_core::network::{Network, NetworkError, Shape};
 use fedtvd_core::profile::{Client, ClientId};
@@ -10,7 +11,7 @@ use fedtvd_data::holdout::Rows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
-use fedtvd_nn::models::{self, LineError, ModelError};
+use fedtvd_nn::models::{self, LayersError, ModelError};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -82,9 +83,12 @@ pub enum SetupError {
     /// The model's name.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A line of the user's own model.
+    /// The reference.
+    #[error(transparent)]
+    Reference(#[from] ClassMismatch),
+    /// The user's own model.
     #[error("model.layers: {0}")]
-    Line(#[from] LineError),
+    Layers(LayersError),
     /// The model's layers.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -96,7 +100,7 @@ impl Setup {
         let samples = Arc::clone(&data.loaded.samples);
         let deck = Deck::new(&samples, data.loaded.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = *experiment;
-        let reference = experiment.reference.known(samples.classes());
+        let reference = experiment.reference.resolve(samples.classes())?;
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
         let dealt = experiment.split.deal(&deck, &terms)?;
         let split_hash = dealt.hash();
@@ -130,6 +134,6 @@ pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, Se
 pub fn network_for(experiment: &Experiment, shape: Shape, classes: usize) -> Result<Network, SetupError> {
     Ok(match experiment.layers.as_slice() {
         [] => models::named(&experiment.model, shape, classes)?,
-        lines => models::from_lines(lines, shape, classes)?,
+        lines => models::from_lines(lines, shape, classes).map_err(SetupError::Layers)?,
     })
 }

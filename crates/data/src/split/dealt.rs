@@ -15,7 +15,8 @@ pub struct Terms<'a> {
     pub seed: u64,
     /// Share of its rows that each client keeps back from training, from 0 to below 1.
     pub holdout: f64,
-    /// The label distribution that TVD is measured against; none for that of all clients together.
+    /// The label distribution, over the data's classes, that the total variation distance is measured against; `None`
+    /// for that of all clients together.
     pub reference: Option<&'a Reference>,
 }
 
@@ -80,9 +81,6 @@ impl SplitOptions {
     /// The training rows dealt to the clients; each has `min_size` left to train on.
     pub fn deal(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
         let terms = &Terms { seed: self.seed.unwrap_or(terms.seed), ..*terms };
-        if let Some(got) = terms.reference.map(Reference::classes).filter(|got| *got != deck.classes) {
-            return Err(SplitError::Reference { got, classes: deck.classes });
-        }
         let dealt = match self.kind {
             Kind::Natural => {
                 let names = deck.groups.map(|groups| groups.names.clone());

@@ -87,14 +87,6 @@ pub enum SplitError {
          a spread above 0, or alpha_even above alpha"
     )]
     NoCorrelation,
-    /// A reference for another number of classes.
-    #[error("labels.reference has {got} numbers, but the data has {classes} classes")]
-    Reference {
-        /// How many numbers.
-        got: usize,
-        /// How many classes.
-        classes: usize,
-    },
     /// A drawn split that fails on data whose owners are known.
     #[error(
         "{error}; the data has {} natural owners ({}): split.kind = natural makes each a client",
