@@ -17,7 +17,7 @@ pub(crate) fn strategies() -> String {
     );
     for spec in ALL {
         let recipe = (spec.build)(&fedtvd_core::spec::Settings::defaults(spec));
-        let parts: Vec<String> = recipe.parts().iter().map(ToString::to_string).collect();
+        let parts: Vec<String> = recipe.rules().iter().map(ToString::to_string).collect();
         let changes =
             if parts.is_empty() { "nothing: the others depart from it".to_owned() } else { parts.join(", ") };
         let _ = writeln!(text, "| [`{}`](#{}) | {changes} | {} |", spec.name, spec.name, spec.about);

@@ -32,7 +32,7 @@ impl Role {
 /// The kind of layer that a tensor belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum LayerKind {
     /// A convolution.
     Conv,
     /// A fully connected layer.
@@ -53,7 +53,7 @@ pub struct Tensor {
     /// Number of its layer among the layers that have tensors.
     pub layer: usize,
     /// The layer's kind.
-    pub kind: Kind,
+    pub kind: LayerKind,
     /// What it is to the layer.
     pub role: Role,
     /// First place in the flat parameters.
@@ -103,7 +103,7 @@ impl Layout {
 
     /// The layout of one trainable vector, for problems that are no network.
     pub fn vector(len: usize) -> Self {
-        Self::from_tensors(vec![tensor("vector", vec![len], 0, Kind::Linear, Role::Weight)])
+        Self::from_tensors(vec![tensor("vector", vec![len], 0, LayerKind::Linear, Role::Weight)])
     }
 
     /// Puts tensors in their order and gives each its place.
@@ -147,7 +147,7 @@ impl Layout {
     }
 }
 
-fn tensor(name: &str, shape: Vec<usize>, layer: usize, kind: Kind, role: Role) -> Tensor {
+fn tensor(name: &str, shape: Vec<usize>, layer: usize, kind: LayerKind, role: Role) -> Tensor {
     Tensor { name: name.to_owned(), shape, layer, kind, role, start: 0 }
 }
 
@@ -169,15 +169,15 @@ fn collect(
             Layer::Conv { name, out, kernel, bias, .. } => {
                 let weight = ("weight", Role::Weight, vec![*out, channels, kernel[0], kernel[1]]);
                 let bias = bias.then(|| ("bias", Role::Bias, vec![*out]));
-                add(Kind::Conv, &[Some(weight), bias].into_iter().flatten().collect::<Vec<_>>(), name);
+                add(LayerKind::Conv, &[Some(weight), bias].into_iter().flatten().collect::<Vec<_>>(), name);
             }
             Layer::Linear { name, out } => add(
-                Kind::Linear,
+                LayerKind::Linear,
                 &[("weight", Role::Weight, vec![*out, channels]), ("bias", Role::Bias, vec![*out])],
                 name,
             ),
             Layer::BatchNorm { name } => add(
-                Kind::BatchNorm,
+                LayerKind::BatchNorm,
                 &[
                     ("weight", Role::Scale, vec![channels]),
                     ("bias", Role::Shift, vec![channels]),
@@ -187,7 +187,7 @@ fn collect(
                 name,
             ),
             Layer::GroupNorm { name, .. } => add(
-                Kind::GroupNorm,
+                LayerKind::GroupNorm,
                 &[("weight", Role::Scale, vec![channels]), ("bias", Role::Shift, vec![channels])],
                 name,
             ),

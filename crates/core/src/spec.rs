@@ -3,7 +3,7 @@
 //! Command line, configuration, help, documentation, sweeps and tests all read these and nothing else.
 
 use crate::param::{Param, ParamError};
-use crate::recipe::{Part, Recipe};
+use crate::recipe::{Recipe, Rule};
 use crate::value::Value;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,13 +19,13 @@ pub struct Spec {
     pub paper: &'static str,
     /// What can be set.
     pub params: &'static [Param],
-    /// A method whose parts it takes unless another name brings them.
+    /// A method whose rules it takes unless another name brings them.
     pub suggests: Option<&'static str>,
-    /// A part that must stay its own or FedAvg's, with the reason.
-    pub keeps: Option<(Part, &'static str)>,
+    /// A rule that must stay its own or FedAvg's, with the reason.
+    pub keeps: Option<(Rule, &'static str)>,
     /// General properties that this method does not have, with the reason.
     pub lacks: &'static [(Property, &'static str)],
-    /// Its parts under given settings.
+    /// Its rules under given settings.
     pub build: fn(&Settings) -> Recipe,
 }
 

@@ -11,7 +11,7 @@ use fedtvd_core::recipe::Strategy;
 use fedtvd_core::run::{Mode, Run};
 use fedtvd_core::statistic::ReferenceError;
 use fedtvd_data::set::DataOptions;
-use fedtvd_data::split::{Kind, SplitOptions};
+use fedtvd_data::split::{SplitKind, SplitOptions};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -134,8 +134,9 @@ fn split(config: &Config) -> SplitOptions {
     }
 }
 
-fn kind(word: &str) -> Kind {
-    Kind::named(word).unwrap_or_else(|| unreachable!("split.kind keeps the words of its key, not {word}"))
+fn kind(word: &str) -> SplitKind {
+    SplitKind::named(word)
+        .unwrap_or_else(|| unreachable!("split.kind keeps the words of its key, not {word}"))
 }
 
 fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &ReferenceSource) -> Run {

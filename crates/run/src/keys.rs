@@ -65,7 +65,7 @@ pub const ALL: &[Key] = &[
     )),
     first(Param {
         name: "split.kind",
-        kind: ParamKind::Choice { default: "dirichlet", choices: fedtvd_data::split::Kind::WORDS },
+        kind: ParamKind::Choice { default: "dirichlet", choices: fedtvd_data::split::SplitKind::WORDS },
         about: "how samples are dealt to clients; dirichlet cuts each class in Dirichlet proportions",
     }),
     first(Param::whole("split.clients", 100, (1, 1_000_000), "how many clients")),

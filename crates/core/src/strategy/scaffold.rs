@@ -14,7 +14,7 @@
 
 use crate::local::Course;
 use crate::memory::Memory;
-use crate::recipe::{Part, Recipe};
+use crate::recipe::{Recipe, Rule};
 use crate::rules::{Carried, Extent, LocalRule, Needs, Task, Trained};
 use crate::spec::{Property, Spec};
 use crate::trainer::{TrainFailure, Trainer};
@@ -25,7 +25,7 @@ const CONTROL: &str = "control";
 pub(super) const SPEC: Spec = Spec {
     suggests: Some("uniform"),
     keeps: Some((
-        Part::Combine,
+        Rule::Combine,
         "its control variate is the weighted mean of the clients' changes, and the model must move by the same mean",
     )),
     lacks: &[(

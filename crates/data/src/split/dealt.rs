@@ -1,7 +1,7 @@
 //! A split as a run uses it: who has which rows, and what a user should know about it.
 
 use super::correlated::tolerance;
-use super::{Deck, Kind, Partition, PartitionFile, SplitError, SplitOptions};
+use super::{Deck, Partition, PartitionFile, SplitError, SplitKind, SplitOptions};
 use crate::holdout::{self, Rows, keep_back};
 use crate::statistics::{Statistics, counts};
 use fedtvd_core::statistic::Reference;
@@ -82,11 +82,11 @@ impl SplitOptions {
     pub fn deal(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
         let terms = &Terms { seed: self.seed.unwrap_or(terms.seed), ..*terms };
         let dealt = match self.kind {
-            Kind::Natural => {
+            SplitKind::Natural => {
                 let names = deck.groups.map(|groups| groups.names.clone());
                 Dealt { names, ..Dealt::from(deck.natural()?) }
             }
-            Kind::File => {
+            SplitKind::File => {
                 let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
                 PartitionFile::load(path, terms.set, deck)?
             }
@@ -104,8 +104,8 @@ impl SplitOptions {
         let (asked, there) = (self.clients, dealt.partition.clients.len());
         let idle = asked != there && asked != Self::default().clients;
         let why = match self.kind {
-            Kind::Natural => "owners",
-            Kind::File => "clients in the file",
+            SplitKind::Natural => "owners",
+            SplitKind::File => "clients in the file",
             _ => return None,
         };
         idle.then(|| {
@@ -134,7 +134,7 @@ impl SplitOptions {
         let enough = Self { min_size: rows, ..self.clone() };
         match enough.drawn(deck, terms) {
             Ok(partition) => Ok(Dealt::from(partition)),
-            Err(SplitError::Tries { tries, .. }) if self.kind == Kind::Quantity => {
+            Err(SplitError::Tries { tries, .. }) if self.kind == SplitKind::Quantity => {
                 let note = format!(
                     "no draw of {tries} gave every client {rows} rows: each got these first, and the rest is dealt in \
                      Dirichlet({}) proportions",
@@ -178,7 +178,7 @@ mod tests {
     fn sizes_that_are_too_unequal_for_the_least_rows_are_dealt_after_them_and_told() {
         let labels: Vec<u32> = (0..12_000).map(|row| row % 10).collect();
         let deck = Deck { labels: &labels, classes: 10, groups: None };
-        let options = SplitOptions { kind: Kind::Quantity, tries: 20, ..SplitOptions::default() };
+        let options = SplitOptions { kind: SplitKind::Quantity, tries: 20, ..SplitOptions::default() };
         let dealt = options.deal(&deck, &UNSEEDED).unwrap();
         let sizes: Vec<usize> = dealt.partition.clients.iter().map(Vec::len).collect();
         assert_eq!((sizes.iter().min(), sizes.iter().sum::<usize>()), (Some(&2), 12_000));
@@ -200,7 +200,7 @@ mod tests {
              (Cleveland, Hungary): split.kind = natural makes each a client"
         );
         let natural = |clients| {
-            let options = SplitOptions { kind: Kind::Natural, clients, ..SplitOptions::default() };
+            let options = SplitOptions { kind: SplitKind::Natural, clients, ..SplitOptions::default() };
             options.deal(&deck, &UNSEEDED).unwrap().notes
         };
         let said = ["split.clients = 7 does nothing with split.kind = natural: there are 2 owners"];
