@@ -28,6 +28,7 @@ pub mod profile;
 mod range;
 pub mod recipe;
 pub mod record;
+mod reference;
 pub mod round;
 pub mod rules;
 pub mod run;

@@ -138,7 +138,7 @@ fn a_client_says_what_the_strategy_asks_for_and_nothing_more() {
         let asked = run.strategy.weighting.asks();
         let brings_weights = (spec.build)(&fedtvd_core::spec::Settings::defaults(spec)).weighting.is_some();
         assert!(brings_weights || asked == Ask::Nothing, "{} needs no statistic", spec.name);
-        for ask in [Ask::Nothing, Ask::Distance, Ask::Released, Ask::Histogram] {
+        for ask in Ask::ALL {
             let statistic = ask.answer(&sites[1].counts, &q);
             let own = statistic.ask() == asked;
             let profile = Profile { client: 99, size: 10, statistic };
