@@ -4,6 +4,7 @@
 //! generator, and nothing starts a thread: the same state and the same updates give the same bits anywhere.
 
 mod acceptance;
+mod augment;
 pub mod bytes;
 pub mod client;
 pub mod conformance;
@@ -39,6 +40,7 @@ pub mod statistic;
 pub mod step;
 pub mod strategy;
 pub mod stream;
+mod tensor;
 pub mod trainer;
 pub mod updates;
 pub mod upload_head;
