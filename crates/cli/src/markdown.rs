@@ -10,7 +10,7 @@ pub(crate) fn strategies() -> String {
     let mut text = String::from(
         "# Strategies\n\n\
          Made by `fedtvd strategies --markdown` from the specs in `crates/core/src/strategy/`.\n\n\
-         Names combine with `+`: each contributes the parts in which it departs from FedAvg, in any order. \
+         Names combine with `+`: each contributes the rules in which it departs from FedAvg, in any order. \
          `fedtvd:temperature=0.1+balanced` sets parameters in the name; `--set lambda=0.25` sets them beside it \
          (`--set strategy.fedadam.lr=0.1` where two methods share a name).\n\n\
          | name | changes | what it does |\n|---|---|---|\n",

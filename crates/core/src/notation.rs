@@ -10,7 +10,7 @@ use crate::spec::{Settings, Spec};
 use crate::strategy;
 use thiserror::Error;
 
-/// Why a name is no strategy.
+/// Why a name does not give a strategy.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NotationError {
     /// Nothing between two plus signs, or nothing at all.
@@ -21,7 +21,7 @@ pub enum NotationError {
     Unknown {
         /// What was typed.
         name: String,
-        /// What comes closest.
+        /// The nearest known name.
         nearest: String,
     },
     /// The same name twice.
@@ -127,7 +127,7 @@ fn own_param(spec: &'static Spec, strategy: &str, name: &str) -> Result<&'static
 fn no_such_param(specs: &[&Spec], strategy: &str, param: &str) -> NotationError {
     let names: Vec<&str> = specs.iter().flat_map(|spec| spec.params).map(|param| param.name).collect();
     let known = match (nearest(param, names.iter().copied()), names.len()) {
-        (None, _) => "it has none at all".to_owned(),
+        (None, _) => "it has none".to_owned(),
         (Some(only), 1) => format!("it has {only}"),
         (Some(close), _) => format!("did you mean {close}? it has {}", names.join(", ")),
     };

@@ -8,13 +8,13 @@ use thiserror::Error;
 #[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
 pub struct Reference(Vec<f64>);
 
-/// Why numbers are no distribution.
+/// Why numbers are not a distribution.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ReferenceError {
     /// Fewer than two classes.
-    #[error("a reference over {0} classes says nothing; at least 2 are needed")]
+    #[error("a reference needs at least 2 classes, not {0}")]
     Short(usize),
-    /// A share that is no share.
+    /// A share outside 0 to 1.
     #[error("class {class} has reference {value}; each must be from 0 to 1")]
     Share {
         /// Which class.
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(refusal(&[0.5, 0.6]), "the reference sums to 1.1; it must sum to 1");
         assert_eq!(refusal(&[1.5, -0.5]), "class 0 has reference 1.5; each must be from 0 to 1");
         assert_eq!(refusal(&[f64::NAN, 1.0]), "class 0 has reference NaN; each must be from 0 to 1");
-        assert_eq!(refusal(&[1.0]), "a reference over 1 classes says nothing; at least 2 are needed");
+        assert_eq!(refusal(&[1.0]), "a reference needs at least 2 classes, not 1");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub enum Values {
     Floats(Vec<f32>),
 }
 
-/// Why values and labels are no data set.
+/// Why values and labels do not make a data set.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SamplesError {
     /// Values and labels do not have the same number of rows.
@@ -51,8 +51,8 @@ pub enum SamplesError {
         /// How many classes there are.
         classes: usize,
     },
-    /// A value that is no number.
-    #[error("row {row} holds {value}, which is no finite number")]
+    /// A value that is infinite or NaN.
+    #[error("row {row} holds {value}, which is not a finite number")]
     NotFinite {
         /// Where.
         row: usize,
@@ -228,7 +228,7 @@ mod tests {
         );
         assert_eq!(
             new(vec![0.0, 0.0, 0.0, f32::NAN], vec![0, 1]).unwrap_err().to_string(),
-            "row 1 holds NaN, which is no finite number"
+            "row 1 holds NaN, which is not a finite number"
         );
     }
 }

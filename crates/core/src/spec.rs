@@ -1,4 +1,4 @@
-//! What a method says of itself: name, paper, parameters with ranges, and how to make its recipe.
+//! The definition of a method: name, paper, parameters with ranges, and how to make its recipe.
 //!
 //! Command line, configuration, help, documentation, sweeps and tests all read these and nothing else.
 
@@ -71,8 +71,8 @@ impl fmt::Display for Property {
     /// What a method without it is like.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AgreesOnEqualClients => "equal clients do not simply give their model back",
-            Self::TrainsPlainly => "a client's model is not that of plain SGD on cross-entropy",
+            Self::AgreesOnEqualClients => "identical clients do not simply give back their common model",
+            Self::TrainsPlainly => "a client does not train by plain SGD on cross-entropy",
             Self::EqualWeightsForEqualClients => "equal clients can have unequal weights",
             Self::StaysBetweenTheClients => "the next model can lie outside the range of the clients' models",
             Self::AveragesBuffers => "buffers are not averaged with the clients' weights",
@@ -85,7 +85,7 @@ impl fmt::Display for Property {
 pub struct Settings(BTreeMap<&'static str, Value>);
 
 impl Settings {
-    /// What the parameters are when nothing is said.
+    /// The default of every parameter.
     pub fn defaults(spec: &Spec) -> Self {
         let default = |param: &'static Param| Some((param.name, param.default()?));
         Self(spec.params.iter().filter_map(default).collect())

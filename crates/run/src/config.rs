@@ -16,20 +16,20 @@ pub struct Config {
     pub(crate) params: BTreeMap<String, Value>,
 }
 
-/// Why a configuration cannot be.
+/// Why a configuration is not accepted.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ConfigError {
-    /// No TOML.
+    /// Invalid TOML.
     #[error("{0}")]
     Syntax(String),
-    /// A key that is none.
+    /// A key that does not exist.
     #[error("{place}there is no key {path}; did you mean {nearest}?")]
     Unknown {
         /// Where in the file, or nothing.
         place: String,
         /// What was written.
         path: String,
-        /// What comes closest.
+        /// The nearest key.
         nearest: String,
     },
     /// A bare name that several tables have.
@@ -113,7 +113,7 @@ impl Config {
         Ok(())
     }
 
-    /// What stands behind a key.
+    /// The value of a key.
     pub fn get(&self, path: &'static str) -> Value {
         self.value(keys::find(path).expect("only keys of the table are asked for"))
     }

@@ -18,25 +18,25 @@ use thiserror::Error;
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Where the initial model and the clients' randomness start.
+    /// Seed of the initial model and of the clients' randomness.
     pub seed: u64,
-    /// How many rounds.
+    /// Number of rounds.
     pub rounds: u32,
     /// Which data.
     pub data: DataOptions,
-    /// How samples are dealt.
+    /// How samples are split over clients.
     pub split: SplitOptions,
-    /// Share of its samples that a client keeps back from training.
+    /// Fraction of its samples that a client holds out from training.
     pub holdout: f64,
-    /// Where the split's randomness starts.
+    /// Seed of the split.
     pub split_seed: u64,
     /// Which model.
     pub model: String,
-    /// A model of the user's own, line by line, in place of a named one.
+    /// A model of the user's own, line by line, instead of a named one.
     pub layers: Vec<String>,
-    /// Where Q comes from.
+    /// Where the reference label distribution Q comes from.
     pub reference: ReferenceSource,
-    /// Whether every round tells accuracies per class and per client.
+    /// Whether every round records accuracy per class and per client.
     pub details: bool,
     /// What happens to clients.
     pub trouble: Trouble,
@@ -44,7 +44,7 @@ pub struct Experiment {
     pub run: Run,
 }
 
-/// Why a configuration is no experiment.
+/// Why a configuration does not give an experiment.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ExperimentError {
     /// The strategy.

@@ -22,7 +22,7 @@ pub struct Setup {
     pub samples: Arc<Samples>,
     /// Who has which training rows, before hold-out.
     pub partition: Partition,
-    /// Hash of who has which rows and keeps which of them back.
+    /// Hash of who has which rows and holds out which of them.
     pub split_hash: String,
     /// What each client has.
     pub clients: Vec<ClientData>,
@@ -65,13 +65,13 @@ impl From<Loaded> for Data {
 pub struct ClientData {
     /// Rows that it trains on.
     pub rows: Vec<u32>,
-    /// Rows that it keeps back.
+    /// Rows that it holds out.
     pub holdout: Vec<u32>,
     /// Label counts of the rows that it trains on.
     pub counts: Vec<u64>,
 }
 
-/// Why there is nothing to work on.
+/// Why data, split or model cannot be made.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// The data set.

@@ -23,19 +23,19 @@ pub(super) const SPEC: Spec = Spec {
             "tau",
             1.0,
             Range::NOT_NEGATIVE,
-            "how much of the client's own label distribution is taken out: 0 none, 1 all",
+            "strength of the logit adjustment: 0 is plain cross-entropy, 1 the full adjustment",
         ),
         Param::number(
             "floor",
             1e-4,
             Range::above(0.0, 1.0),
-            "label shares below this count as this; it decides for classes that a client lacks",
+            "smallest label share; it decides for classes that a client lacks",
         ),
     ],
     lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
     ..Spec::new(
         "balanced",
-        "each client's loss takes out its own label distribution; nothing more leaves the client",
+        "each client's loss is adjusted for its own label distribution; nothing more leaves the client",
         "balanced softmax (Ren et al., NeurIPS 2020; Menon et al., ICLR 2021) as a client's loss",
         build,
     )

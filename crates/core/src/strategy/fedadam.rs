@@ -1,4 +1,4 @@
-//! FedAdam: the server treats the clients' mean change as a gradient and steps as Adam does.
+//! FedAdam: the server treats the clients' mean change as a gradient and applies Adam to it.
 //!
 //! ```text
 //! D = Σ s_k w_k - w_t
@@ -21,19 +21,19 @@ use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     params: &[
-        Param::number("lr", 0.01, Range::POSITIVE, "the server's learning rate"),
-        Param::number("beta1", 0.9, Range::BELOW_ONE, "how much of the mean change is remembered"),
-        Param::number("beta2", 0.99, Range::BELOW_ONE, "how much of its square is remembered"),
+        Param::number("lr", 0.01, Range::POSITIVE, "learning rate of the server"),
+        Param::number("beta1", 0.9, Range::BELOW_ONE, "decay rate of the first moment"),
+        Param::number("beta2", 0.99, Range::BELOW_ONE, "decay rate of the second moment"),
         Param::number(
             "tau",
             0.001,
             Range::POSITIVE,
-            "how adaptive the step is: the smaller, the more; v starts at its square",
+            "adaptivity: the smaller, the more adaptive the step; the second moment starts at its square",
         ),
         Param::flag(
             "bias_correction",
             false,
-            "whether early steps are corrected as in Kingma and Ba; the paper has no correction",
+            "whether moments are bias-corrected as in Kingma and Ba; not in the paper",
         ),
     ],
     lacks: &[
@@ -42,7 +42,7 @@ pub(super) const SPEC: Spec = Spec {
     ],
     ..Spec::new(
         "fedadam",
-        "the server steps with Adam along the clients' mean change",
+        "the server applies Adam to the clients' mean change",
         "Reddi et al., Adaptive Federated Optimization, ICLR 2021",
         build,
     )

@@ -25,7 +25,7 @@ pub(super) const SPEC: Spec = Spec {
         "server_lr",
         1.0,
         Range::POSITIVE,
-        "how far the model moves towards the clients' mean",
+        "learning rate of the server: how far the model moves towards the clients' mean",
     )],
     ..Spec::new(
         "fedavg",

@@ -1,4 +1,4 @@
-//! FedDkw: clients whose labels are close to those of all clients seen so far count more.
+//! FedDkw: clients whose labels are close to those of all clients seen so far get larger weights.
 //!
 //! ```text
 //! seen[k] = P_k for the round's clients;  D = mean of seen             (remembered over rounds)
@@ -28,18 +28,18 @@ pub(super) const SPEC: Spec = Spec {
             "lambda",
             1.0,
             Range::UNIT,
-            "how much closeness to all labels counts against size; FedDkw has 1",
+            "share of label similarity in the weights: 0 is size alone; FedDkw uses 1",
         ),
         Param::number(
             "floor",
             1e-8,
             Range::POSITIVE,
-            "divergences below this count as this, so that no client takes all",
+            "smallest KL divergence, so that no client gets all the weight",
         ),
     ],
     ..Spec::new(
         "feddkw",
-        "clients whose labels resemble those of all clients seen so far count more, by 1/KL; sends label counts",
+        "clients whose labels resemble those of all clients seen so far get larger weights, by 1/KL divergence; sends label counts",
         "FedDkw: Federated Learning with Dynamic Kullback-Leibler-divergence Weight, ACM 2023, 10.1145/3594779",
         build,
     )

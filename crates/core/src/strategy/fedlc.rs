@@ -16,7 +16,12 @@ use crate::statistic::Reference;
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
-    params: &[Param::number("tau", 0.5, Range::NOT_NEGATIVE, "how strongly rare classes are held back")],
+    params: &[Param::number(
+        "tau",
+        0.5,
+        Range::NOT_NEGATIVE,
+        "strength of the calibration: how far the logits of rare classes are lowered",
+    )],
     lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
     ..Spec::new(
         "fedlc",

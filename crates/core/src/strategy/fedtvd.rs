@@ -1,4 +1,4 @@
-//! FedTVD: clients whose labels are balanced count more, and large ones too.
+//! FedTVD: clients whose labels are balanced get larger weights, and large ones too.
 //!
 //! ```text
 //! TVD_k = 1/2 Σ_c |P_k[c] - Q[c]|                       sent by the client         (1-3)
@@ -26,7 +26,7 @@ pub(super) const LAMBDA: Param = Param::number(
     "lambda",
     0.5,
     Range::UNIT,
-    "how much label balance counts against size: 0 is size alone, 1 balance alone",
+    "share of label balance in the weights: 0 is size alone, 1 is balance alone",
 );
 
 pub(super) const SPEC: Spec = Spec {
@@ -36,12 +36,12 @@ pub(super) const SPEC: Spec = Spec {
             "temperature",
             1.0,
             Range::POSITIVE,
-            "how sharply balance tells clients apart: the smaller, the sharper; the paper has 1",
+            "temperature of the softmax: the smaller, the more the weights differ; the paper uses 1",
         ),
     ],
     ..Spec::new(
         "fedtvd",
-        "clients with balanced labels count more, by the total variation distance of their labels",
+        "clients with balanced labels get larger weights, by the total variation distance (TVD) of their labels",
         "Selo, Kundroo, Kim, FedTVD: Balancing Data Quality and Quantity for Robust Federated Learning, FGCS 2025",
         build,
     )

@@ -1,4 +1,4 @@
-//! SCAFFOLD: control variates take the client's own drift out of its gradient (option II).
+//! SCAFFOLD: control variates correct a client's gradient for its drift (option II).
 //!
 //! ```text
 //! y  = local training from w_t with gradient g(y) - c_k + c
@@ -34,7 +34,7 @@ pub(super) const SPEC: Spec = Spec {
     )],
     ..Spec::new(
         "scaffold",
-        "control variates take each client's own drift out of its gradient; clients remember theirs",
+        "control variates correct each client's gradient for client drift; clients keep state between rounds",
         "Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated Learning, ICML 2020",
         |_| Recipe { local: Some(Arc::new(Controlled)), ..Recipe::default() },
     )
