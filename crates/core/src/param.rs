@@ -193,3 +193,28 @@ impl fmt::Display for ParamKind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_kept_as_its_kind_or_refused_with_what_would_have_been_right() {
+        let lambda = Param::number("lambda", 0.5, Range::UNIT, "a share");
+        let rounds = Param::whole("rounds", 50, (1, 1000), "a count");
+        let mode = ParamKind::Choice { default: "a", choices: &["a", "b", "c"] };
+        let mode = Param { name: "mode", kind: mode, about: "a choice" };
+        assert_eq!(lambda.parse("1"), Ok(Value::Number(1.0)));
+        assert_eq!(rounds.parse("1e3"), Ok(Value::Whole(1000)));
+        assert_eq!(mode.parse("b"), Ok(Value::Text("b".to_owned())));
+        for (param, text, message) in [
+            (&lambda, "1.5", "lambda = 1.5 is not allowed; it must be 0 to 1"),
+            (&lambda, "NaN", "lambda = NaN is not allowed; it must be 0 to 1"),
+            (&lambda, "much", "lambda = \"much\" is not allowed; it must be a number, 0 to 1"),
+            (&rounds, "-1", "rounds = -1 is not allowed; it must be a whole number from 1 to 1000"),
+            (&mode, "1", "mode = \"1\" is not allowed; it must be a, b or c"),
+        ] {
+            assert_eq!(param.parse(text).unwrap_err().to_string(), message);
+        }
+    }
+}

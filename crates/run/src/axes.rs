@@ -10,7 +10,6 @@
 
 use crate::config::{ConfigError, line_of};
 use crate::value::{self, Value};
-use fedtvd_core::param::ParamError;
 use toml::de::{DeTable, DeValue};
 
 /// One list of a sweep: a key, or several that change together, and what they are in turn.
@@ -42,19 +41,18 @@ fn collect(text: &str, prefix: &str, table: &DeTable<'_>, axes: &mut Vec<Axis>) 
     for (name, value) in table {
         let path = format!("{prefix}{}", name.get_ref());
         let line = line_of(text, name.span().start);
-        let wrong = |value: Option<Value>| {
-            let value = value.unwrap_or(Value::Text("a date".to_owned()));
-            let why = ParamError::new(&format!("sweep.{path}"), &value, "a list of at least one value");
+        let wrong = |value: &DeValue<'_>| {
+            let why = value::refusal(&format!("sweep.{path}"), value, "a list of at least one value");
             ConfigError::Value { place: format!("line {line}: "), why }
         };
         match value.get_ref() {
             DeValue::Table(inner) => collect(text, &format!("{path}."), inner, axes)?,
             DeValue::Array(items) if !items.is_empty() => {
-                let choice = |item: &DeValue<'_>| choice(&path, item).ok_or_else(|| wrong(None));
+                let choice = |item: &DeValue<'_>| choice(&path, item).ok_or_else(|| wrong(item));
                 let choices = items.iter().map(|item| choice(item.get_ref())).collect::<Result<_, _>>()?;
                 axes.push(Axis { path, line, choices });
             }
-            other => return Err(wrong(value::parsed(other))),
+            other => return Err(wrong(other)),
         }
     }
     Ok(())

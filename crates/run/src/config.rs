@@ -72,15 +72,11 @@ impl Config {
                 DeValue::Table(_) if path == "sweep" => {}
                 DeValue::Table(inner) => self.read(text, &format!("{path}."), inner)?,
                 other => {
-                    let wrong = || ConfigError::Value {
-                        place: place.clone(),
-                        why: ParamError {
-                            name: path.clone(),
-                            value: "a date".to_owned(),
-                            expected: "text, a number, true, false or a list".to_owned(),
-                        },
-                    };
-                    self.put(&place, &path, value::parsed(other).ok_or_else(wrong)?)?;
+                    let expected = "text, a number, true, false or a list";
+                    let wrong = || value::refusal(&path, other, expected);
+                    let value = value::parsed(other).ok_or_else(wrong);
+                    let value = value.map_err(|why| ConfigError::Value { place: place.clone(), why })?;
+                    self.put(&place, &path, value)?;
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Values out of TOML.
 
 use crate::config::ConfigError;
+use fedtvd_core::param::ParamError;
 pub use fedtvd_core::value::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -26,6 +27,16 @@ pub(crate) fn parsed(value: &DeValue<'_>) -> Option<Value> {
         }
         DeValue::Datetime(_) | DeValue::Table(_) => return None,
     })
+}
+
+/// Why a TOML value is not what was expected.
+pub(crate) fn refusal(path: &str, value: &DeValue<'_>, expected: &str) -> ParamError {
+    match parsed(value) {
+        Some(value) => ParamError::new(path, &value, expected),
+        None => {
+            ParamError { name: path.to_owned(), value: "a date".to_owned(), expected: expected.to_owned() }
+        }
+    }
 }
 
 /// A value from the command line: TOML where it is TOML, otherwise text.
