@@ -69,7 +69,7 @@ pub(crate) fn statistics(training: &Partition, deck: &Deck, terms: &Terms) -> St
         None => {
             let counts: Vec<Vec<u64>> =
                 training.clients.iter().map(|rows| counts(rows, deck.labels, deck.classes)).collect();
-            // One class is no distribution to speak of, and every distance to it is 0.
+            // A single class has no distribution, and every distance to it is 0.
             let reference = Reference::aggregated(counts.iter().map(Vec::as_slice))
                 .unwrap_or_else(|_| Reference::uniform(deck.classes));
             Statistics::of(training, deck.labels, &reference)

@@ -156,7 +156,7 @@ impl SplitError {
         }
     }
 
-    /// Refuses what is no finite number above 0.
+    /// Refuses what is not a finite number above 0.
     pub(crate) fn unless_positive(name: &'static str, value: f64) -> Result<(), Self> {
         if value.is_finite() && value > 0.0 {
             return Ok(());
