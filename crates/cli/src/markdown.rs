@@ -1,6 +1,7 @@
 //! Pages of the documentation that are made from the program itself.
 
-use crate::strategies::{default, range};
+use crate::strategies::default;
+use fedtvd_core::param::Param;
 use fedtvd_core::strategy::ALL;
 use std::fmt::Write as _;
 
@@ -9,14 +10,14 @@ pub(crate) fn strategies() -> String {
     let mut text = String::from(
         "# Strategies\n\n\
          Made by `fedtvd strategies --markdown` from the specs in `crates/core/src/strategy/`.\n\n\
-         Names combine with `+`: each contributes the parts in which it departs from FedAvg, in any order. \
+         Names combine with `+`: each contributes the rules in which it departs from FedAvg, in any order. \
          `fedtvd:temperature=0.1+balanced` sets parameters in the name; `--set lambda=0.25` sets them beside it \
          (`--set strategy.fedadam.lr=0.1` where two methods share a name).\n\n\
          | name | changes | what it does |\n|---|---|---|\n",
     );
     for spec in ALL {
         let recipe = (spec.build)(&fedtvd_core::spec::Settings::defaults(spec));
-        let parts: Vec<String> = recipe.parts().iter().map(ToString::to_string).collect();
+        let parts: Vec<String> = recipe.rules().iter().map(ToString::to_string).collect();
         let changes =
             if parts.is_empty() { "nothing: the others depart from it".to_owned() } else { parts.join(", ") };
         let _ = writeln!(text, "| [`{}`](#{}) | {changes} | {} |", spec.name, spec.name, spec.about);
@@ -26,8 +27,8 @@ pub(crate) fn strategies() -> String {
         if !spec.params.is_empty() {
             text += "\n| parameter | default | allowed | meaning |\n|---|---|---|---|\n";
             for param in spec.params {
-                let (default, range) = (default(param), range(param));
-                let _ = writeln!(text, "| `{}` | {default} | {range} | {} |", param.name, param.about);
+                let Param { name, kind, about } = param;
+                let _ = writeln!(text, "| `{name}` | {} | {kind} | {about} |", default(param));
             }
         }
         if let Some(other) = spec.suggests {

@@ -215,7 +215,7 @@ pub(crate) fn workers(asked: Option<usize>) -> Result<usize, Failure> {
 
 /// runs/NAME-HASH for a configuration and what else decides, or with a number behind it where that is taken.
 pub(crate) fn unused(name: &str, config: &Config, more: &str) -> PathBuf {
-    let hash = sha256((config.resolved() + more).as_bytes());
+    let hash = sha256((config.identity() + more).as_bytes());
     let place = |end: String| Path::new("runs").join(format!("{name}-{}{end}", &hash[..8]));
     let mut paths = std::iter::once(place(String::new())).chain((2..).map(|n: u32| place(format!("-{n}"))));
     paths.find(|path| !path.exists()).expect("numbers do not run out")

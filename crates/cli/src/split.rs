@@ -6,7 +6,7 @@ use clap::Args;
 use fedtvd_data::export::{export, vacant};
 use fedtvd_data::picture::{chart, png, svg, terminal};
 use fedtvd_data::set::Loaded;
-use fedtvd_data::split::{Dealt, Deck, Kind, PartitionFile, Terms};
+use fedtvd_data::split::{Dealt, Deck, PartitionFile, SplitKind, Terms};
 use fedtvd_data::statistics::Statistics;
 use fedtvd_run::experiment::Experiment;
 use serde::Serialize;
@@ -61,7 +61,7 @@ impl Split {
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = experiment;
-        let reference = experiment.reference.known(deck.classes);
+        let reference = experiment.reference.resolve(deck.classes).map_err(Failure::request)?;
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
         let dealt = experiment.split.deal(&deck, &terms).map_err(Failure::request)?;
         let statistics = dealt.statistics(&deck, &terms);
@@ -117,18 +117,18 @@ fn title(experiment: &Experiment) -> String {
     let split = &experiment.split;
     let set = &experiment.data.set;
     match split.kind {
-        Kind::Dirichlet if split.self_balancing => {
+        SplitKind::Dirichlet if split.self_balancing => {
             format!("{set} · Dirichlet {}, self-balancing", split.alpha)
         }
-        Kind::Dirichlet => format!("{set} · Dirichlet {}", split.alpha),
-        Kind::Hsu => format!("{set} · Hsu's Dirichlet {}", split.alpha),
-        Kind::Shards => format!("{set} · {} shards each", split.shards),
-        Kind::Labels => format!("{set} · {} labels each", split.labels),
-        Kind::Quantity => format!("{set} · quantity {}", split.beta),
-        Kind::Correlated => format!("{set} · rank correlation {}", split.correlation),
-        Kind::Iid => format!("{set} · IID"),
-        Kind::Natural => format!("{set} · natural"),
-        Kind::File => format!("{set} · saved"),
+        SplitKind::Dirichlet => format!("{set} · Dirichlet {}", split.alpha),
+        SplitKind::Hsu => format!("{set} · Hsu's Dirichlet {}", split.alpha),
+        SplitKind::Shards => format!("{set} · {} shards each", split.shards),
+        SplitKind::Labels => format!("{set} · {} labels each", split.labels),
+        SplitKind::Quantity => format!("{set} · quantity {}", split.beta),
+        SplitKind::Correlated => format!("{set} · rank correlation {}", split.correlation),
+        SplitKind::Iid => format!("{set} · IID"),
+        SplitKind::Natural => format!("{set} · natural"),
+        SplitKind::File => format!("{set} · saved"),
     }
 }
 

@@ -4,8 +4,10 @@ use crate::markdown;
 use crate::request::{Failure, Output};
 use clap::Args;
 use fedtvd_core::notation;
-use fedtvd_core::spec::{Kind, Param, Spec};
+use fedtvd_core::param::{Param, ParamKind};
+use fedtvd_core::spec::Spec;
 use fedtvd_core::strategy::ALL;
+use fedtvd_core::value::Value;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -49,27 +51,23 @@ impl From<&'static Spec> for SpecView {
 
 impl From<&'static Param> for ParamView {
     fn from(param: &'static Param) -> Self {
-        let (name, about) = (param.name, param.about);
-        match param.kind {
-            Kind::Number { default, range } => Self {
-                name,
-                kind: "number",
-                default: default.into(),
-                min: Some(range.low),
-                max: range.high.is_finite().then_some(range.high),
-                choices: None,
-                about,
-            },
-            Kind::Flag { default } => Self {
-                name,
-                kind: "flag",
-                default: default.into(),
-                min: None,
-                max: None,
-                choices: Some(vec!["false", "true"]),
-                about,
-            },
-        }
+        let (kind, min, max, choices) = match param.kind {
+            ParamKind::Number { range, .. } => {
+                ("number", Some(range.low), range.high.is_finite().then_some(range.high), None)
+            }
+            ParamKind::Whole { low, high, .. } => ("whole", Some(low as f64), Some(high as f64), None),
+            ParamKind::Flag { .. } => ("flag", None, None, Some(vec!["false", "true"])),
+            ParamKind::Choice { choices, .. } => ("choice", None, None, Some(choices.to_vec())),
+            _ => ("text", None, None, None),
+        };
+        let default = match param.default() {
+            Some(Value::Number(number)) => number.into(),
+            Some(Value::Whole(whole)) => whole.into(),
+            Some(Value::Flag(flag)) => flag.into(),
+            Some(other) => other.bare().into(),
+            None => serde_json::Value::Null,
+        };
+        Self { name: param.name, kind, default, min, max, choices, about: param.about }
     }
 }
 
@@ -115,7 +113,7 @@ fn overview() -> String {
 fn details(spec: &Spec) -> String {
     let mut text = format!("{}: {}\n{}\n", spec.name, spec.about, spec.paper);
     for param in spec.params {
-        let _ = writeln!(text, "\n  {} = {}   ({})", param.name, default(param), range(param));
+        let _ = writeln!(text, "\n  {} = {}   ({})", param.name, default(param), param.kind);
         let _ = writeln!(text, "      {}", param.about);
     }
     if let Some(other) = spec.suggests {
@@ -129,17 +127,8 @@ fn details(spec: &Spec) -> String {
 
 /// A parameter's default, as text.
 pub(crate) fn default(param: &Param) -> String {
-    match param.kind {
-        Kind::Number { default, .. } if default.abs() < 1e-3 => format!("{default:e}"),
-        Kind::Number { default, .. } => default.to_string(),
-        Kind::Flag { default } => default.to_string(),
-    }
-}
-
-/// What a parameter may be, as text.
-pub(crate) fn range(param: &Param) -> String {
-    match param.kind {
-        Kind::Number { range, .. } => range.to_string(),
-        Kind::Flag { .. } => "true or false".to_owned(),
+    match param.default() {
+        Some(Value::Number(number)) if number.abs() < 1e-3 => format!("{number:e}"),
+        default => default.map_or_else(String::new, |value| value.bare()),
     }
 }

@@ -139,7 +139,7 @@ fn wrong_requests_exit_with_2() {
         ),
         (
             &["--set", "labels.reference=[0.5,0.5]"],
-            "labels.reference has 2 numbers, but the data has 10 classes",
+            "labels.reference has 2 numbers, but there are 10 classes",
         ),
         (&["--set", "data.imbalance=0"], "data.imbalance = 0 is not allowed"),
         (

@@ -84,7 +84,7 @@ fn wrong_requests_exit_with_2_and_one_sentence_that_says_what_would_be_right() {
         (&["--set", "lambda=1.5"], "lambda = 1.5 is not allowed; it must be 0 to 1"),
         (&["--set", "lambda=NaN"], "lambda = NaN is not allowed; it must be 0 to 1"),
         (&["--set", "temperature=0"], "temperature = 0 is not allowed; it must be above 0"),
-        (&["--set", "lamda=0.5"], "there is no key lamda; did you mean lambda?"),
+        (&["--set", "lamda=0.5"], "there is no key lamda; did you mean strategy.lambda?"),
         (
             &["--set", "strategy.lamda=0.5"],
             "fedtvd has no parameter lamda; did you mean lambda? it has lambda, temperature",
@@ -104,7 +104,7 @@ fn wrong_requests_exit_with_2_and_one_sentence_that_says_what_would_be_right() {
         ),
         (
             &["--set", "labels.reference=[0.5, 0.5]"],
-            "labels.reference has 2 numbers; the clients have 3 classes",
+            "labels.reference has 2 numbers, but there are 3 classes",
         ),
     ];
     for (arguments, sentence) in refusals {

@@ -1,81 +1,9 @@
 //! Where each tensor lies in the flat parameters: trainable tensors first, batch-norm buffers last.
 
 use crate::network::{Layer, Network, NetworkError, Shape};
+pub use crate::tensor::{LayerKind, Role, Tensor};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
-
-/// What a tensor is to its layer. Methods choose tensors by role and kind, never by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Role {
-    /// Kernel or matrix.
-    Weight,
-    /// Added after the product.
-    Bias,
-    /// A norm's factor.
-    Scale,
-    /// A norm's summand.
-    Shift,
-    /// Buffer: a batch norm's mean at evaluation.
-    RunningMean,
-    /// Buffer: a batch norm's variance at evaluation.
-    RunningVariance,
-}
-
-impl Role {
-    /// Whether gradients reach it; the others are buffers.
-    pub fn trainable(self) -> bool {
-        !matches!(self, Self::RunningMean | Self::RunningVariance)
-    }
-}
-
-/// The kind of layer that a tensor belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// A convolution.
-    Conv,
-    /// A fully connected layer.
-    Linear,
-    /// A batch norm.
-    BatchNorm,
-    /// A group norm.
-    GroupNorm,
-}
-
-/// One tensor of the flat parameters.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Tensor {
-    /// PyTorch's name, such as `layer1.0.bn1.running_mean`.
-    pub name: String,
-    /// PyTorch's shape.
-    pub shape: Vec<usize>,
-    /// Number of its layer among the layers that have tensors.
-    pub layer: usize,
-    /// The layer's kind.
-    pub kind: Kind,
-    /// What it is to the layer.
-    pub role: Role,
-    /// First place in the flat parameters.
-    pub start: usize,
-}
-
-impl Tensor {
-    /// How many numbers it holds.
-    pub fn len(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// Whether it holds none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Its places in the flat parameters.
-    pub fn range(&self) -> Range<usize> {
-        self.start..self.start + self.len()
-    }
-}
 
 /// All tensors of a network, in their order in the flat parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -101,9 +29,9 @@ impl Layout {
         Ok(Self::from_tensors(tensors))
     }
 
-    /// The layout of one trainable vector, for problems that are no network.
+    /// The layout of one trainable vector, for problems without a network.
     pub fn vector(len: usize) -> Self {
-        Self::from_tensors(vec![tensor("vector", vec![len], 0, Kind::Linear, Role::Weight)])
+        Self::from_tensors(vec![Tensor::new("vector", vec![len], 0, LayerKind::Linear, Role::Weight)])
     }
 
     /// Puts tensors in their order and gives each its place.
@@ -147,10 +75,6 @@ impl Layout {
     }
 }
 
-fn tensor(name: &str, shape: Vec<usize>, layer: usize, kind: Kind, role: Role) -> Tensor {
-    Tensor { name: name.to_owned(), shape, layer, kind, role, start: 0 }
-}
-
 fn collect(
     layers: &[Layer],
     mut shape: Shape,
@@ -158,50 +82,13 @@ fn collect(
     tensors: &mut Vec<Tensor>,
 ) -> Result<Shape, NetworkError> {
     for layer in layers {
-        let mut add = |kind, parts: &[(&str, Role, Vec<usize>)], name: &str| {
-            for (part, role, size) in parts {
-                tensors.push(tensor(&format!("{name}.{part}"), size.clone(), *number, kind, *role));
-            }
-            *number += 1;
-        };
-        let channels = shape[0];
-        match layer {
-            Layer::Conv { name, out, kernel, bias, .. } => {
-                let weight = ("weight", Role::Weight, vec![*out, channels, kernel[0], kernel[1]]);
-                let bias = bias.then(|| ("bias", Role::Bias, vec![*out]));
-                add(Kind::Conv, &[Some(weight), bias].into_iter().flatten().collect::<Vec<_>>(), name);
-            }
-            Layer::Linear { name, out } => add(
-                Kind::Linear,
-                &[("weight", Role::Weight, vec![*out, channels]), ("bias", Role::Bias, vec![*out])],
-                name,
-            ),
-            Layer::BatchNorm { name } => add(
-                Kind::BatchNorm,
-                &[
-                    ("weight", Role::Scale, vec![channels]),
-                    ("bias", Role::Shift, vec![channels]),
-                    ("running_mean", Role::RunningMean, vec![channels]),
-                    ("running_var", Role::RunningVariance, vec![channels]),
-                ],
-                name,
-            ),
-            Layer::GroupNorm { name, .. } => add(
-                Kind::GroupNorm,
-                &[("weight", Role::Scale, vec![channels]), ("bias", Role::Shift, vec![channels])],
-                name,
-            ),
-            Layer::Residual { body, shortcut } => {
-                collect(body, shape, number, tensors)?;
-                collect(shortcut, shape, number, tensors)?;
-            }
-            Layer::Relu
-            | Layer::MaxPool { .. }
-            | Layer::AveragePool { .. }
-            | Layer::GlobalPool
-            | Layer::Dropout { .. }
-            | Layer::Flatten => {}
+        if let Layer::Residual { body, shortcut } = layer {
+            collect(body, shape, number, tensors)?;
+            collect(shortcut, shape, number, tensors)?;
         }
+        let own = Tensor::of_layer(layer, shape[0], *number);
+        *number += usize::from(!own.is_empty());
+        tensors.extend(own);
         shape = layer.output(shape, "")?;
     }
     Ok(shape)

@@ -4,6 +4,7 @@
 //! generator, and nothing starts a thread: the same state and the same updates give the same bits anywhere.
 
 pub mod acceptance;
+mod augment;
 pub mod bytes;
 pub mod client;
 pub mod conformance;
@@ -20,12 +21,15 @@ pub mod model_file;
 pub mod nearest;
 pub mod network;
 pub mod notation;
+pub mod param;
 pub mod params;
 mod parcel;
 pub mod pass;
 pub mod profile;
+mod range;
 pub mod recipe;
 pub mod record;
+mod reference;
 pub mod round;
 pub mod rules;
 pub mod run;
@@ -36,7 +40,9 @@ pub mod statistic;
 pub mod step;
 pub mod strategy;
 pub mod stream;
+mod tensor;
 pub mod trainer;
 pub mod updates;
 pub mod upload_head;
 pub mod upload_stream;
+pub mod value;

@@ -1,15 +1,16 @@
 //! Strategies by name: `fedprox+fedtvd:temperature=0.1+fedadam`.
 //!
-//! Each name contributes the parts in which it departs from FedAvg, in any order. Two names that bring the
-//! same part are an error; a part that a method merely suggests gives way to any name that brings it.
+//! Each name contributes the rules in which it departs from FedAvg, in any order. Two names that bring the
+//! same rule are an error; a rule that a method merely suggests gives way to any name that brings it.
 
 use crate::nearest::nearest;
-use crate::recipe::{Part, Recipe, Strategy};
-use crate::spec::{Param, SettingError, Settings, Spec};
+use crate::param::{Param, ParamError};
+use crate::recipe::{Recipe, Rule, Strategy};
+use crate::spec::{Settings, Spec};
 use crate::strategy;
 use thiserror::Error;
 
-/// Why a name is no strategy.
+/// Why a name does not give a strategy.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NotationError {
     /// Nothing between two plus signs, or nothing at all.
@@ -20,31 +21,31 @@ pub enum NotationError {
     Unknown {
         /// What was typed.
         name: String,
-        /// What comes closest.
+        /// The nearest known name.
         nearest: String,
     },
     /// The same name twice.
     #[error("{0} is named twice")]
     Twice(&'static str),
-    /// Two names bring the same part.
-    #[error("{first} and {second} both change {part}; use one of them")]
+    /// Two names bring the same rule.
+    #[error("{first} and {second} both change {rule}; use one of them")]
     Clash {
         /// The one.
         first: &'static str,
         /// The other.
         second: &'static str,
         /// What both change.
-        part: Part,
+        rule: Rule,
     },
-    /// A part that cannot be taken from a method.
-    #[error("{owner} cannot be combined with {other}, which changes {part}: {why}")]
+    /// A rule that cannot be taken from a method.
+    #[error("{owner} cannot be combined with {other}, which changes {rule}: {why}")]
     Inseparable {
-        /// The method that must keep the part.
+        /// The method that must keep the rule.
         owner: &'static str,
         /// The method that brings another.
         other: &'static str,
-        /// The part.
-        part: Part,
+        /// The rule.
+        rule: Rule,
         /// The reason.
         why: &'static str,
     },
@@ -73,7 +74,7 @@ pub enum NotationError {
     },
     /// A value that cannot be.
     #[error(transparent)]
-    Setting(#[from] SettingError),
+    Param(#[from] ParamError),
 }
 
 /// A strategy by its name, with further parameters as (name, value) pairs.
@@ -112,7 +113,10 @@ pub fn strategy<'a>(
 pub fn find(name: &str) -> Result<&'static Spec, NotationError> {
     strategy::ALL.iter().copied().find(|spec| spec.name == name).ok_or_else(|| {
         let names = strategy::ALL.iter().map(|spec| spec.name);
-        NotationError::Unknown { name: name.to_owned(), nearest: nearest(name, names).unwrap_or_default() }
+        NotationError::Unknown {
+            name: name.to_owned(),
+            nearest: nearest(name, names).unwrap_or_default().to_owned(),
+        }
     })
 }
 
@@ -123,7 +127,7 @@ fn own_param(spec: &'static Spec, strategy: &str, name: &str) -> Result<&'static
 fn no_such_param(specs: &[&Spec], strategy: &str, param: &str) -> NotationError {
     let names: Vec<&str> = specs.iter().flat_map(|spec| spec.params).map(|param| param.name).collect();
     let known = match (nearest(param, names.iter().copied()), names.len()) {
-        (None, _) => "it has none at all".to_owned(),
+        (None, _) => "it has none".to_owned(),
         (Some(only), 1) => format!("it has {only}"),
         (Some(close), _) => format!("did you mean {close}? it has {}", names.join(", ")),
     };
@@ -149,21 +153,21 @@ fn owner(named: &[(&'static Spec, Settings)], strategy: &str, param: &str) -> Re
 
 fn merge(named: &[(&'static Spec, Settings)]) -> Result<Strategy, NotationError> {
     let mut recipe = Recipe::default();
-    let mut brought: Vec<(Part, &'static str)> = Vec::new();
+    let mut brought: Vec<(Rule, &'static str)> = Vec::new();
     for (spec, settings) in named {
         let own = (spec.build)(settings);
-        for part in own.parts() {
-            if let Some((_, first)) = brought.iter().find(|(other, _)| *other == part) {
-                return Err(NotationError::Clash { first, second: spec.name, part });
+        for rule in own.rules() {
+            if let Some((_, first)) = brought.iter().find(|(other, _)| *other == rule) {
+                return Err(NotationError::Clash { first, second: spec.name, rule });
             }
-            brought.push((part, spec.name));
+            brought.push((rule, spec.name));
         }
         recipe = recipe.or(own);
     }
     for (spec, _) in named {
-        let Some((part, why)) = spec.keeps else { continue };
-        if let Some((_, other)) = brought.iter().find(|(other, by)| *other == part && *by != spec.name) {
-            return Err(NotationError::Inseparable { owner: spec.name, other, part, why });
+        let Some((rule, why)) = spec.keeps else { continue };
+        if let Some((_, other)) = brought.iter().find(|(other, by)| *other == rule && *by != spec.name) {
+            return Err(NotationError::Inseparable { owner: spec.name, other, rule, why });
         }
     }
     for suggestion in named.iter().filter_map(|(spec, _)| spec.suggests) {

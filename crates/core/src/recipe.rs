@@ -1,10 +1,10 @@
-//! A strategy is a value made of independent rules; a recipe is the parts in which a method departs from FedAvg.
+//! A strategy is a value made of independent rules; a recipe is the rules in which a method departs from FedAvg.
 
 use crate::rules::{Combine, LocalRule, Loss, ServerRule, Weighting};
 use std::fmt;
 use std::sync::Arc;
 
-/// The parts that a method brings. What is left out is FedAvg's.
+/// The rules that a method brings. What is left out is FedAvg's.
 #[derive(Clone, Debug, Default)]
 pub struct Recipe {
     /// How much each client counts.
@@ -19,9 +19,9 @@ pub struct Recipe {
     pub server: Option<Arc<dyn ServerRule>>,
 }
 
-/// The name of one part of a recipe.
+/// The name of one rule of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum Rule {
     /// [`Recipe::weighting`].
     Weighting,
     /// [`Recipe::loss`].
@@ -34,7 +34,7 @@ pub enum Part {
     Server,
 }
 
-impl fmt::Display for Part {
+impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Weighting => "the clients' weights",
@@ -47,19 +47,19 @@ impl fmt::Display for Part {
 }
 
 impl Recipe {
-    /// The parts that it brings.
-    pub fn parts(&self) -> Vec<Part> {
+    /// The rules that it brings.
+    pub fn rules(&self) -> Vec<Rule> {
         let brought = [
-            self.weighting.is_some().then_some(Part::Weighting),
-            self.loss.is_some().then_some(Part::Loss),
-            self.local.is_some().then_some(Part::Local),
-            self.combine.is_some().then_some(Part::Combine),
-            self.server.is_some().then_some(Part::Server),
+            self.weighting.is_some().then_some(Rule::Weighting),
+            self.loss.is_some().then_some(Rule::Loss),
+            self.local.is_some().then_some(Rule::Local),
+            self.combine.is_some().then_some(Rule::Combine),
+            self.server.is_some().then_some(Rule::Server),
         ];
         brought.into_iter().flatten().collect()
     }
 
-    /// Both recipes' parts; where both bring one, this one's stays.
+    /// Both recipes' rules; where both bring one, this one's stays.
     pub fn or(self, other: Self) -> Self {
         Self {
             weighting: self.weighting.or(other.weighting),

@@ -1,114 +1,22 @@
-//! What a client may say about its labels, and nothing more than the strategy asks for.
+//! What a client may say about its labels, and nothing more than the strategy asks for. A new statistic is a variant
+//! of [`Ask`] and of [`Statistic`], its answer and its check, all in this file.
 //!
 //! ```text
 //! P[c] = h[c] / n                           label distribution of a client with counts h, n = Σ h
 //! TVD  = 1/2 Σ |P[c] - Q[c]|                total variation distance to the reference Q
 //! d'   = 1/2 Σ |h[c] / (n + 1) - Q[c]|      what the authors' public code computes instead
+//!
+//! TVD against uniform Q:  n C TVD is an integer, and TVD >= r (C - r) / (n C) with r = n mod C
+//! d' against uniform Q:   C (n + 1) d' - C/2 is a non-negative integer
 //! ```
+//!
+//! So "TVD = 0 with 501 samples of 10 classes" is a lie. Against other references only the range is known.
 
+use crate::enrolment::Refusal;
+use crate::profile::ClientId;
+pub use crate::reference::{Reference, ReferenceError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use thiserror::Error;
-
-/// The reference label distribution Q of a run: not negative, sum 1.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<f64>", into = "Vec<f64>")]
-pub struct Reference(Vec<f64>);
-
-/// Why numbers are no distribution.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum ReferenceError {
-    /// Fewer than two classes.
-    #[error("a reference over {0} classes says nothing; at least 2 are needed")]
-    Short(usize),
-    /// A share that is no share.
-    #[error("class {class} has reference {value}; each must be from 0 to 1")]
-    Share {
-        /// Which class.
-        class: usize,
-        /// What it says.
-        value: f64,
-    },
-    /// The shares do not make a whole.
-    #[error("the reference sums to {0}; it must sum to 1")]
-    Sum(f64),
-}
-
-impl Reference {
-    /// Every class alike, as in the paper.
-    ///
-    /// # Panics
-    /// When there are no classes.
-    pub fn uniform(classes: usize) -> Self {
-        assert!(classes > 0, "a reference needs classes");
-        Self(vec![1.0 / classes as f64; classes])
-    }
-
-    /// A given distribution; its sum may miss 1 by 1e-6 and is then made exact.
-    pub fn given(shares: Vec<f64>) -> Result<Self, ReferenceError> {
-        if shares.len() < 2 {
-            return Err(ReferenceError::Short(shares.len()));
-        }
-        if let Some(class) = shares.iter().position(|share| !(0.0..=1.0).contains(share)) {
-            return Err(ReferenceError::Share { class, value: shares[class] });
-        }
-        let sum: f64 = shares.iter().sum();
-        if (sum - 1.0).abs() > 1e-6 {
-            return Err(ReferenceError::Sum(sum));
-        }
-        Ok(Self(shares.into_iter().map(|share| share / sum).collect()))
-    }
-
-    /// The distribution of all samples of clients with these counts.
-    pub fn aggregated<'a>(counts: impl IntoIterator<Item = &'a [u64]>) -> Result<Self, ReferenceError> {
-        let mut total: Vec<f64> = Vec::new();
-        for counts in counts {
-            total.resize(total.len().max(counts.len()), 0.0);
-            for (sum, &count) in total.iter_mut().zip(counts) {
-                *sum += count as f64;
-            }
-        }
-        let sum: f64 = total.iter().sum();
-        Self::given(total.into_iter().map(|count| count / sum).collect())
-    }
-
-    /// The share of each class.
-    pub fn shares(&self) -> &[f64] {
-        &self.0
-    }
-
-    /// How many classes there are.
-    pub fn classes(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether every class has the same share.
-    pub fn is_uniform(&self) -> bool {
-        self.0.iter().all(|share| *share == self.0[0])
-    }
-
-    /// The largest distance that a client can have: all its samples in the rarest class.
-    pub fn farthest(&self) -> f64 {
-        1.0 - self.0.iter().copied().fold(1.0, f64::min)
-    }
-}
-
-impl TryFrom<Vec<f64>> for Reference {
-    type Error = ReferenceError;
-    fn try_from(shares: Vec<f64>) -> Result<Self, ReferenceError> {
-        // The sum was made exact when the value was first made; dividing again could change bits.
-        match shares.as_slice() {
-            [1.0] => Ok(Self::uniform(1)),
-            _ => Self::given(shares.clone()).map(|_| Self(shares)),
-        }
-    }
-}
-
-impl From<Reference> for Vec<f64> {
-    fn from(reference: Reference) -> Self {
-        reference.0
-    }
-}
 
 /// What a strategy asks a client about its labels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -136,6 +44,9 @@ impl fmt::Display for Ask {
 }
 
 impl Ask {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Nothing, Self::Distance, Self::Released, Self::Histogram];
+
     /// The answer of a client with these counts.
     pub fn answer(self, counts: &[u64], reference: &Reference) -> Statistic {
         match self {
@@ -171,6 +82,78 @@ impl Statistic {
             Self::Histogram(_) => Ask::Histogram,
         }
     }
+
+    /// Refuses what no labels of this many samples can give.
+    pub(crate) fn check(&self, client: ClientId, size: u64, reference: &Reference) -> Result<(), Refusal> {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Histogram(counts) => check_counts(client, size, counts, reference.classes()),
+            Self::Distance(distance) => {
+                let (n, classes) = (size as f64, reference.classes() as f64);
+                let rest = (size % reference.classes() as u64) as f64;
+                let least =
+                    if reference.is_uniform() { rest * (classes - rest) / (n * classes) } else { 0.0 };
+                let claim = Claim { client, size, distance: *distance, classes: reference.classes() };
+                claim.within(least, reference.farthest())?;
+                if reference.is_uniform() { claim.integer(n * classes * distance) } else { Ok(()) }
+            }
+            Self::Released(distance) => {
+                let (n, classes) = (size as f64, reference.classes() as f64);
+                let claim = Claim { client, size, distance: *distance, classes: reference.classes() };
+                // All samples in one class of share q: 1/2 ((n/(n+1) - q) + (1 - q)), largest for the smallest q.
+                let greatest = 0.5 * (n / (n + 1.0) - 1.0) + reference.farthest();
+                claim.within(0.5 / (n + 1.0), greatest.max(0.5 / (n + 1.0)))?;
+                if reference.is_uniform() {
+                    claim.integer(classes * (n + 1.0) * distance - classes / 2.0)
+                } else {
+                    Ok(())
+                }
+            }
+        }
+    }
+}
+
+fn check_counts(client: ClientId, size: u64, counts: &[u64], classes: usize) -> Result<(), Refusal> {
+    if counts.len() != classes {
+        return Err(Refusal::Classes { client, got: counts.len(), classes });
+    }
+    let sum: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+    if sum != u128::from(size) {
+        return Err(Refusal::CountsSum { client, sum, size });
+    }
+    Ok(())
+}
+
+struct Claim {
+    client: ClientId,
+    size: u64,
+    distance: f64,
+    classes: usize,
+}
+
+impl Claim {
+    fn within(&self, least: f64, greatest: f64) -> Result<(), Refusal> {
+        let &Self { client, size, distance, .. } = self;
+        // A sum of C rounded terms misses the bound by less than this.
+        let slack = 1e-12;
+        // What is above 0 for every possible client has an inverse, which the released code's weights take.
+        let low = if least > 0.0 { (least - slack).max(f64::MIN_POSITIVE) } else { 0.0 };
+        if (low..=greatest + slack).contains(&distance) {
+            return Ok(());
+        }
+        Err(Refusal::Distance { client, distance, least, greatest, size })
+    }
+
+    /// Checks a number that is a non-negative integer for every possible client.
+    fn integer(&self, number: f64) -> Result<(), Refusal> {
+        let &Self { client, size, distance, classes } = self;
+        // The distance is a sum of C terms rounded at 2^-53 each, and is scaled by n C.
+        let slack = 1e-6 + (size as f64) * (classes * classes) as f64 * f64::EPSILON;
+        if (number - number.round()).abs() <= slack && number > -0.5 {
+            return Ok(());
+        }
+        Err(Refusal::Impossible { client, distance, size, classes })
+    }
 }
 
 /// TVD = 1/2 Σ |P - Q| of a client with these counts.
@@ -203,25 +186,6 @@ mod tests {
         let distances = [[30, 30, 30], [20, 40, 40], [10, 30, 70]].map(|h| tvd(&h, &q));
         for (distance, expected) in distances.iter().zip([0.0, 2.0 / 15.0, 10.0 / 33.0]) {
             assert!((distance - expected).abs() < 1e-15, "{distance} is not {expected}");
-        }
-    }
-
-    #[test]
-    fn a_reference_must_be_a_distribution() {
-        let refusal = |shares: &[f64]| Reference::given(shares.to_vec()).unwrap_err().to_string();
-        assert_eq!(refusal(&[0.5, 0.6]), "the reference sums to 1.1; it must sum to 1");
-        assert_eq!(refusal(&[1.5, -0.5]), "class 0 has reference 1.5; each must be from 0 to 1");
-        assert_eq!(refusal(&[f64::NAN, 1.0]), "class 0 has reference NaN; each must be from 0 to 1");
-        assert_eq!(refusal(&[1.0]), "a reference over 1 classes says nothing; at least 2 are needed");
-    }
-
-    #[test]
-    fn an_aggregated_reference_is_the_distribution_of_all_samples() {
-        let counts: [&[u64]; 3] = [&[30, 30, 30], &[20, 40, 40], &[10, 30, 70]];
-        let q = Reference::aggregated(counts).unwrap();
-        // 60, 100 and 140 of 300.
-        for (share, expected) in q.shares().iter().zip([0.2, 1.0 / 3.0, 140.0 / 300.0]) {
-            assert!((share - expected).abs() < 1e-15);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use fedtvd_core::samples::Values;
 use fedtvd_data::set::{DataOptions, Loaded, Places, named, verify};
-use fedtvd_data::split::{Deck, Kind, SplitOptions, Terms};
+use fedtvd_data::split::{Deck, SplitKind, SplitOptions, Terms};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 fn places() -> Option<Places> {
@@ -81,7 +81,7 @@ fn cifar100_comes_out_of_its_archive() {
 #[test]
 fn hospitals_and_writers_are_natural_clients() {
     let Some(places) = places() else { return };
-    let split = SplitOptions { kind: Kind::Natural, ..SplitOptions::default() };
+    let split = SplitOptions { kind: SplitKind::Natural, ..SplitOptions::default() };
     let heart = load("heart", &places);
     assert!(
         heart.notes.iter().any(|note| note.starts_with("chol: 202 of 920 are missing")),

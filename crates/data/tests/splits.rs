@@ -1,12 +1,21 @@
 //! What holds for every kind of split.
 
-use fedtvd_data::split::{Deck, Groups, Kind, Partition, PartitionFile, SplitError, SplitOptions, Terms};
+use fedtvd_data::split::{
+    Deck, Groups, Partition, PartitionFile, SplitError, SplitKind, SplitOptions, Terms,
+};
 use proptest::prelude::*;
 
-const DRAWN: [Kind; 7] =
-    [Kind::Iid, Kind::Dirichlet, Kind::Hsu, Kind::Shards, Kind::Labels, Kind::Quantity, Kind::Correlated];
+const DRAWN: [SplitKind; 7] = [
+    SplitKind::Iid,
+    SplitKind::Dirichlet,
+    SplitKind::Hsu,
+    SplitKind::Shards,
+    SplitKind::Labels,
+    SplitKind::Quantity,
+    SplitKind::Correlated,
+];
 
-fn options(kind: Kind, clients: usize, alpha: f64) -> SplitOptions {
+fn options(kind: SplitKind, clients: usize, alpha: f64) -> SplitOptions {
     SplitOptions { kind, clients, alpha, min_size: 1, ..SplitOptions::default() }
 }
 
@@ -56,13 +65,13 @@ fn a_saved_split_and_a_natural_one_go_by_the_same_options() {
     let labels = [0, 1, 0, 1];
     let groups = Groups { names: vec!["a".into(), "b".into()], of: vec![0, 1, 1, 1] };
     let deck = Deck { labels: &labels, classes: 2, groups: Some(&groups) };
-    let natural = split(&options(Kind::Natural, 99, 1.0), &deck, 1).unwrap();
+    let natural = split(&options(SplitKind::Natural, 99, 1.0), &deck, 1).unwrap();
     assert_eq!(natural.clients, [vec![0], vec![1, 2, 3]]);
 
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("partition.json");
     PartitionFile::new("x", &deck, &natural, Some(groups.names.clone())).write(&path).unwrap();
-    let saved = SplitOptions { file: Some(path), ..options(Kind::File, 99, 1.0) };
+    let saved = SplitOptions { file: Some(path), ..options(SplitKind::File, 99, 1.0) };
     assert_eq!(split(&saved, &deck, 5).unwrap().hash(), natural.hash());
 }
 
@@ -70,6 +79,6 @@ fn a_saved_split_and_a_natural_one_go_by_the_same_options() {
 fn ten_thousand_clients_cost_their_lists() {
     let labels: Vec<u32> = (0..60_000).map(|row| row % 10).collect();
     let deck = Deck { labels: &labels, classes: 10, groups: None };
-    let partition = split(&options(Kind::Iid, 10_000, 1.0), &deck, 1).unwrap();
+    let partition = split(&options(SplitKind::Iid, 10_000, 1.0), &deck, 1).unwrap();
     assert!(partition.clients.iter().all(|rows| rows.len() == 6 && rows.capacity() == 6));
 }

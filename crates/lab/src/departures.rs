@@ -2,8 +2,9 @@
 
 use crate::preset::protocol;
 use crate::setting::shown;
+use fedtvd_core::param::ParamKind;
 use fedtvd_run::config::Config;
-use fedtvd_run::keys::{self, Kind};
+use fedtvd_run::keys;
 
 /// Keys that say what is run or what is noted of it, not how.
 const FREE: [&str; 6] = ["name", "seed", "data.set", "model.name", "strategy.name", "evaluation.details"];
@@ -11,16 +12,16 @@ const FREE: [&str; 6] = ["name", "seed", "data.set", "model.name", "strategy.nam
 /// Every key that is not the paper's, as `rounds = 1 (300)`: the value, then the paper's.
 pub fn departures(config: &Config) -> Vec<String> {
     let (papers, set) = (protocol(), config.paths());
-    let own = |key: &&keys::Key| match key.kind {
-        Kind::Seed => set.iter().any(|path| path == key.path),
-        _ => !FREE.contains(&key.path) && config.get(key.path) != papers.get(key.path),
+    let own = |key: &&keys::Key| match key.param.kind {
+        ParamKind::Seed => set.iter().any(|path| path == key.path()),
+        _ => !FREE.contains(&key.path()) && config.get(key.path()) != papers.get(key.path()),
     };
     let word = |key: &keys::Key| {
-        let paper = match key.kind {
-            Kind::Seed => "follows seed".to_owned(),
-            _ => shown(&papers.get(key.path)),
+        let paper = match key.param.kind {
+            ParamKind::Seed => "follows seed".to_owned(),
+            _ => shown(&papers.get(key.path())),
         };
-        format!("{} = {} ({paper})", key.path, shown(&config.get(key.path)))
+        format!("{} = {} ({paper})", key.path(), shown(&config.get(key.path())))
     };
     keys::ALL.iter().filter(own).map(word).collect()
 }

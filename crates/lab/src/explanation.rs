@@ -6,7 +6,8 @@ use fedtvd_core::profile::{ClientId, Profile};
 use fedtvd_core::record::effective;
 use fedtvd_core::statistic::{Reference, ReferenceError, size, tvd};
 use fedtvd_run::config::Config;
-use fedtvd_run::experiment::{Experiment, ExperimentError, ReferenceSource};
+use fedtvd_run::experiment::{Experiment, ExperimentError};
+use fedtvd_run::reference::ClassMismatch;
 use serde::Serialize;
 use thiserror::Error;
 
@@ -53,13 +54,8 @@ pub enum ExplanationError {
     #[error(transparent)]
     Reference(#[from] ReferenceError),
     /// A reference for other classes.
-    #[error("labels.reference has {got} numbers; the clients have {classes} classes")]
-    Classes {
-        /// Numbers of the reference.
-        got: usize,
-        /// Classes of the clients.
-        classes: usize,
-    },
+    #[error(transparent)]
+    Classes(#[from] ClassMismatch),
 }
 
 impl Explanation {
@@ -67,13 +63,9 @@ impl Explanation {
     pub fn new(config: &Config, counts: &[Vec<u64>]) -> Result<Self, ExplanationError> {
         let Experiment { run, reference, .. } = Experiment::of(config)?;
         let classes = counts[0].len();
-        let reference = match reference {
-            ReferenceSource::Uniform => Reference::uniform(classes),
-            ReferenceSource::Aggregated => Reference::aggregated(counts.iter().map(Vec::as_slice))?,
-            ReferenceSource::Given(given) if given.classes() != classes => {
-                return Err(ExplanationError::Classes { got: given.classes(), classes });
-            }
-            ReferenceSource::Given(given) => given,
+        let reference = match reference.resolve(classes)? {
+            Some(reference) => reference,
+            None => Reference::aggregated(counts.iter().map(Vec::as_slice))?,
         };
         let weighting = run.strategy.weighting.as_ref();
         let profile = |(place, counts): (usize, &Vec<u64>)| Profile {

@@ -132,7 +132,7 @@ impl Combination {
 fn folder(config: &Config, experiment: &Experiment) -> String {
     let label: String =
         experiment.run.strategy.label.chars().map(|c| if matches!(c, ':' | '=') { '-' } else { c }).collect();
-    format!("{label}-seed{}-{}", experiment.seed, &sha256(config.resolved().as_bytes())[..16])
+    format!("{label}-seed{}-{}", experiment.seed, &sha256(config.identity().as_bytes())[..16])
 }
 
 #[cfg(test)]
@@ -176,10 +176,28 @@ mod tests {
 
     #[test]
     fn a_run_has_the_folder_that_it_always_had() {
-        // As the program called it when the first long runs were made: it is how they are found again.
-        let cells =
-            grid("name = \"a\"\nrounds = 1\nmodel.name = \"logistic\"\n[sweep]\nseed = [1]\n").unwrap();
-        assert_eq!(cells[0].folder, "fedtvd-seed1-5fe8857eb7a0dcb1");
+        // As the program of commit 6f3b113 called them: it is how finished runs are found again.
+        for (text, folder) in [
+            ("name = \"a\"\nrounds = 1\nmodel.name = \"logistic\"\n", "fedtvd-seed1-5fe8857eb7a0dcb1"),
+            ("seed = 3\nstrategy.name = \"fedavg\"\n", "fedavg-seed3-b178a1366e95cf0e"),
+            (
+                "seed = 2\n[split]\nalpha = 0.5\nclients = 20\n[local]\nlr = 0.05\n[strategy]\ntau = 0.5\n\
+                 name = \"fedtvd:lambda=0.25:temperature=0.1+balanced\"\n",
+                "fedtvd-lambda-0.25-temperature-0.1+balanced-tau-0.5-seed2-d3a4ddc5d1631328",
+            ),
+            (
+                "seed = 7\nlabels.reference = [0.5, 0.3, 0.2]\n[split]\nkind = \"iid\"\nseed = 4\n[strategy]\n\
+                 name = \"scaffold+fedadam:lr=0.1:bias_correction=true\"\nmode = \"hardened\"\n",
+                "scaffold+fedadam-lr-0.1-bias_correction-true-seed7-d7728a72c6340d34",
+            ),
+            (
+                "rounds = 7\ndata.set = \"it's \\\"mine\\\".csv\"\ndata.flip = true\n\
+                 model.layers = [\"flatten\", \"linear\"]\nstrategy.name = \"fedavg\"\n",
+                "fedavg-seed1-b33b0ebd1e1ce12b",
+            ),
+        ] {
+            assert_eq!(grid(text).unwrap()[0].folder, folder);
+        }
     }
 
     #[test]

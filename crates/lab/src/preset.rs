@@ -2,7 +2,7 @@
 
 use crate::grid::{Cell, GridError, cells, swept};
 use crate::paper::{Figure, figures};
-use fedtvd_data::split::Kind;
+use fedtvd_data::split::SplitKind;
 use fedtvd_run::axes::Axis;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::Experiment;
@@ -148,8 +148,8 @@ pub fn model(dataset: &str) -> &'static str {
 /// What the paper reports of a run's setting and strategy.
 pub fn reported(preset: Preset, experiment: &Experiment) -> Option<Figure> {
     let alpha = match experiment.split.kind {
-        Kind::Dirichlet => Some(experiment.split.alpha),
-        Kind::Iid => None,
+        SplitKind::Dirichlet => Some(experiment.split.alpha),
+        SplitKind::Iid => None,
         _ => return None,
     };
     figures().into_iter().find(|figure| {
@@ -191,7 +191,7 @@ mod tests {
             cells.iter().filter(|cell| reported(Preset::Skew, &cell.experiment).is_some()).collect();
         // The preset's own IID setting is the only one that the paper has.
         assert_eq!(found.len(), 1);
-        assert_eq!(found[0].experiment.split.kind, Kind::Iid);
+        assert_eq!(found[0].experiment.split.kind, SplitKind::Iid);
     }
 
     #[test]

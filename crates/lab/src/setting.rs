@@ -3,9 +3,10 @@
 use crate::caveats::{all_seeds, fewer_seeds, odd_splits};
 use crate::record::Record;
 use fedtvd_core::notation;
+use fedtvd_core::param::ParamKind;
 use fedtvd_core::strategy::ALL;
 use fedtvd_run::config::Config;
-use fedtvd_run::keys::{self, Key, Kind};
+use fedtvd_run::keys::{self, Key};
 use fedtvd_run::value::Value;
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -81,13 +82,14 @@ pub(crate) fn settings(records: Vec<Record>) -> Vec<Setting> {
 /// What decides about a run apart from strategy and seed.
 fn values(config: &Config) -> Values {
     let set = config.paths();
-    let shared = |path: &str, kind: &Kind| match kind {
+    let shared = |path: &str, kind: &ParamKind| match kind {
         // A seed of its own that was set is part of the setting; one that follows is not.
-        Kind::Seed => set.iter().any(|own| own == path),
+        ParamKind::Seed => set.iter().any(|own| own == path),
         _ => !matches!(path, "name" | "seed" | "evaluation.details") && !path.starts_with("strategy."),
     };
-    let keys = keys::ALL.iter().filter(|key| shared(key.path, &key.kind) && !idle(config, key.path));
-    keys.map(|key| (key.path, config.get(key.path))).collect()
+    let keys =
+        keys::ALL.iter().filter(|key| shared(key.path(), &key.param.kind) && !idle(config, key.path()));
+    keys.map(|key| (key.path(), config.get(key.path()))).collect()
 }
 
 /// Whether a key has no influence, since it belongs to another kind of split.
@@ -110,7 +112,7 @@ fn idle(config: &Config, path: &str) -> bool {
 fn order(one: &Values, other: &Values) -> Ordering {
     let by_path = |values: &Values| -> BTreeMap<&'static str, Value> { values.iter().cloned().collect() };
     let (one, other) = (by_path(one), by_path(other));
-    let mut orders = keys::ALL.iter().map(|key| match (one.get(key.path), other.get(key.path)) {
+    let mut orders = keys::ALL.iter().map(|key| match (one.get(key.path()), other.get(key.path())) {
         (Some(a), Some(b)) => order_of_values(a, b),
         (a, b) => b.is_some().cmp(&a.is_some()),
     });
@@ -118,12 +120,7 @@ fn order(one: &Values, other: &Values) -> Ordering {
 }
 
 fn order_of_values(one: &Value, other: &Value) -> Ordering {
-    let number = |value: &Value| match value {
-        Value::Number(number) => Some(*number),
-        Value::Whole(whole) => Some(*whole as f64),
-        _ => None,
-    };
-    match (number(one), number(other)) {
+    match (one.number(), other.number()) {
         (Some(a), Some(b)) => a.total_cmp(&b),
         _ => one.to_string().cmp(&other.to_string()),
     }
@@ -133,27 +130,23 @@ fn order_of_values(one: &Value, other: &Value) -> Ordering {
 fn title(own: &Values, all: &[Values]) -> String {
     let find = |values: &Values, path: &str| values.iter().find(|(p, _)| *p == path).map(|(_, v)| v.clone());
     let differs = |key: &&Key| {
-        let here = find(own, key.path);
-        all.iter().map(|values| find(values, key.path)).any(|there| match key.kind {
-            Kind::Seed => there != here,
+        let here = find(own, key.path());
+        all.iter().map(|values| find(values, key.path())).any(|there| match key.param.kind {
+            ParamKind::Seed => there != here,
             // A key that another setting does not have says nothing that its kind of split does not say.
             _ => matches!((there, &here), (Some(there), Some(here)) if there != *here),
         })
     };
-    let word = |key: &Key| match find(own, key.path) {
-        Some(value) => format!("{} = {}", key.path, shown(&value)),
-        None => format!("{} follows seed", key.path),
+    let word = |key: &Key| match find(own, key.path()) {
+        Some(value) => format!("{} = {}", key.path(), value.bare()),
+        None => format!("{} follows seed", key.path()),
     };
     keys::ALL.iter().filter(differs).map(word).collect::<Vec<_>>().join(", ")
 }
 
 /// A value without quotation marks.
 pub fn shown(value: &Value) -> String {
-    match value {
-        Value::Text(text) => text.clone(),
-        Value::Number(number) => number.to_string(),
-        other => other.to_string(),
-    }
+    value.bare()
 }
 
 /// A setting's runs by strategy and seed, each pair once, and what is odd about them.

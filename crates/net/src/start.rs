@@ -182,14 +182,9 @@ pub fn prepare(
     };
     let directory = directory.map_err(RunError::from)?;
     let ledger = Ledger::open(&directory.file("federation"))?;
-    let reference = match &experiment.reference {
-        ReferenceSource::Given(given) if given.classes() == site.classes => given.clone(),
-        ReferenceSource::Given(given) => {
-            let error = SimulationError::Classes { got: given.classes(), classes: site.classes };
-            return Err(RunError::from(error).into());
-        }
-        ReferenceSource::Uniform | ReferenceSource::Aggregated => Reference::uniform(site.classes),
-    };
+    let resolved = experiment.reference.resolve(site.classes);
+    let resolved = resolved.map_err(SimulationError::from).map_err(RunError::from)?;
+    let reference = resolved.unwrap_or_else(|| Reference::uniform(site.classes));
     let params = Params::initial(Arc::clone(&layout), experiment.seed);
     let mut state = State::new(&experiment.run, params, reference);
     let (restored, checkpoints) = restore(&directory, &layout, &log)?;

@@ -3,7 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use fedtvd_core::layout::{Kind, Layout, Role};
+use fedtvd_core::layout::{LayerKind, Layout, Role};
 use fedtvd_core::network::{Network, Shape};
 use fedtvd_core::params::Params;
 use fedtvd_core::pass::{Pass, Sgd};
@@ -119,7 +119,7 @@ fn formula(network: &Network) -> Params {
     let layout = Arc::new(Layout::of(network).unwrap());
     let mut params = Params::initial(layout.clone(), 0);
     let (mut number, mut bound) = (0, 0.0);
-    for tensor in layout.tensors().iter().filter(|t| matches!(t.kind, Kind::Conv | Kind::Linear)) {
+    for tensor in layout.tensors().iter().filter(|t| matches!(t.kind, LayerKind::Conv | LayerKind::Linear)) {
         if tensor.role == Role::Weight {
             bound = 1.0 / (tensor.shape[1..].iter().product::<usize>() as f64).sqrt();
         }

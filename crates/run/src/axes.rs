@@ -9,7 +9,7 @@
 //! ```
 
 use crate::config::{ConfigError, line_of};
-use crate::value::Value;
+use crate::value::{self, Value};
 use toml::de::{DeTable, DeValue};
 
 /// One list of a sweep: a key, or several that change together, and what they are in turn.
@@ -28,8 +28,7 @@ const TOGETHER: &str = "together";
 
 /// The axes of a configuration's text, in the order of the file.
 pub fn axes(text: &str) -> Result<Vec<Axis>, ConfigError> {
-    let table =
-        DeTable::parse(text).map_err(|error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))?;
+    let table = value::table(text)?;
     let mut axes = Vec::new();
     if let Some(DeValue::Table(sweep)) = table.get_ref().get("sweep").map(|value| value.get_ref()) {
         collect(text, "", sweep, &mut axes)?;
@@ -42,21 +41,18 @@ fn collect(text: &str, prefix: &str, table: &DeTable<'_>, axes: &mut Vec<Axis>) 
     for (name, value) in table {
         let path = format!("{prefix}{}", name.get_ref());
         let line = line_of(text, name.span().start);
-        let wrong = |value: &dyn std::fmt::Display| ConfigError::Value {
-            place: format!("line {line}: "),
-            path: format!("sweep.{path}"),
-            value: value.to_string(),
-            expected: "a list of at least one value".to_owned(),
+        let wrong = |value: &DeValue<'_>| {
+            let why = value::refusal(&format!("sweep.{path}"), value, "a list of at least one value");
+            ConfigError::Value { place: format!("line {line}: "), why }
         };
         match value.get_ref() {
             DeValue::Table(inner) => collect(text, &format!("{path}."), inner, axes)?,
             DeValue::Array(items) if !items.is_empty() => {
-                let choice = |item: &DeValue<'_>| choice(&path, item).ok_or_else(|| wrong(&"a date"));
+                let choice = |item: &DeValue<'_>| choice(&path, item).ok_or_else(|| wrong(item));
                 let choices = items.iter().map(|item| choice(item.get_ref())).collect::<Result<_, _>>()?;
                 axes.push(Axis { path, line, choices });
             }
-            DeValue::Array(_) => return Err(wrong(&"[]")),
-            other => return Err(wrong(&Value::of(other).map_or("a date".to_owned(), |value| value.shown()))),
+            other => return Err(wrong(other)),
         }
     }
     Ok(())
@@ -64,7 +60,7 @@ fn collect(text: &str, prefix: &str, table: &DeTable<'_>, axes: &mut Vec<Axis>) 
 
 /// What one item of a list sets; `None` where it holds what no key takes.
 fn choice(path: &str, item: &DeValue<'_>) -> Option<Vec<(String, Value)>> {
-    let DeValue::Table(table) = item else { return Some(vec![(path.to_owned(), Value::of(item)?)]) };
+    let DeValue::Table(table) = item else { return Some(vec![(path.to_owned(), value::parsed(item)?)]) };
     let mut settings = Vec::new();
     for (name, value) in table {
         let inner =

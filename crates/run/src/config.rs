@@ -1,35 +1,35 @@
 //! A configuration: TOML, then `--set`, checked key by key against [`crate::keys`].
 
-use crate::keys::{self, Key, Kind};
-use crate::value::Value;
-use fedtvd_core::nearest::nearest;
+use crate::keys::{self, Key};
+use crate::lookup;
+use crate::value::{self, Value};
 use fedtvd_core::notation;
+use fedtvd_core::param::ParamError;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
 /// What a user set; everything else has its default.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
-    set: BTreeMap<&'static str, Value>,
-    params: BTreeMap<String, Value>,
+    pub(crate) set: BTreeMap<&'static str, Value>,
+    pub(crate) params: BTreeMap<String, Value>,
 }
 
-/// Why a configuration cannot be.
+/// Why a configuration is not accepted.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ConfigError {
-    /// No TOML.
+    /// Invalid TOML.
     #[error("{0}")]
     Syntax(String),
-    /// A key that is none.
+    /// A key that does not exist.
     #[error("{place}there is no key {path}; did you mean {nearest}?")]
     Unknown {
         /// Where in the file, or nothing.
         place: String,
         /// What was written.
         path: String,
-        /// What comes closest.
+        /// The nearest key.
         nearest: String,
     },
     /// A bare name that several tables have.
@@ -43,16 +43,12 @@ pub enum ConfigError {
         second: String,
     },
     /// A value that the key does not take.
-    #[error("{place}{path} = {value} is not allowed; it must be {expected}")]
+    #[error("{place}{why}")]
     Value {
         /// Where in the file, or nothing.
         place: String,
-        /// The key.
-        path: String,
-        /// What was written.
-        value: String,
-        /// What would have been right.
-        expected: String,
+        /// The key, what was written, and what would have been right.
+        why: ParamError,
     },
     /// Something that is not key=value.
     #[error("--set {0} sets nothing; write key=value, such as split.alpha=0.5")]
@@ -62,10 +58,8 @@ pub enum ConfigError {
 impl Config {
     /// Reads TOML text.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let table = DeTable::parse(text)
-            .map_err(|error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))?;
         let mut config = Self::default();
-        config.read(text, "", table.get_ref())?;
+        config.read(text, "", value::table(text)?.get_ref())?;
         Ok(config)
     }
 
@@ -77,17 +71,13 @@ impl Config {
                 // Only `sweep` reads this table.
                 DeValue::Table(_) if path == "sweep" => {}
                 DeValue::Table(inner) => self.read(text, &format!("{path}."), inner)?,
-                other => match Value::of(other) {
-                    Some(value) => self.put(&place, &path, value)?,
-                    None => {
-                        return Err(misfit(
-                            &place,
-                            &path,
-                            &"a date",
-                            "text, a number, true, false or a list",
-                        ));
-                    }
-                },
+                other => {
+                    let expected = "text, a number, true, false or a list";
+                    let wrong = || value::refusal(&path, other, expected);
+                    let value = value::parsed(other).ok_or_else(wrong);
+                    let value = value.map_err(|why| ConfigError::Value { place: place.clone(), why })?;
+                    self.put(&place, &path, value)?;
+                }
             }
         }
         Ok(())
@@ -97,37 +87,36 @@ impl Config {
     pub fn set(&mut self, setting: &str) -> Result<(), ConfigError> {
         let (path, text) =
             setting.split_once('=').ok_or_else(|| ConfigError::NoSetting(setting.to_owned()))?;
-        let path = full_path(path.trim())?;
-        self.put("", &path, Value::typed(text.trim()))
+        let path = lookup::full_path(path.trim())?;
+        self.put("", &path, value::typed(text.trim()))
     }
 
     /// Sets one key to one value of a list in line `line` of a file.
     pub fn choose(&mut self, line: usize, path: &str, value: Value) -> Result<(), ConfigError> {
-        self.put(&format!("line {line}: "), &full_path(path)?, value)
+        self.put(&format!("line {line}: "), &lookup::full_path(path)?, value)
     }
 
     fn put(&mut self, place: &str, path: &str, value: Value) -> Result<(), ConfigError> {
         if let Some(key) = keys::find(path) {
-            let value = key
-                .checked(value)
-                .map_err(|(value, expected)| misfit(place, path, &value.shown(), &expected))?;
-            self.set.insert(key.path, value);
+            let wrong = |why| ConfigError::Value { place: place.to_owned(), why };
+            self.set.insert(key.path(), key.param.check(value).map_err(wrong)?);
         } else if let Some(param) = path.strip_prefix("strategy.") {
             // Which parameters there are is known when the strategy's name is.
             self.params.insert(param.to_owned(), value);
         } else {
-            let nearest = nearest(path, keys::ALL.iter().map(|key| key.path)).unwrap_or_default();
-            return Err(ConfigError::Unknown { place: place.to_owned(), path: path.to_owned(), nearest });
+            return Err(lookup::unknown(place, path));
         }
         Ok(())
     }
 
-    /// What stands behind a key.
+    /// The value of a key.
     pub fn get(&self, path: &'static str) -> Value {
-        self.set.get(path).cloned().unwrap_or_else(|| {
-            let key = keys::find(path).expect("only keys of the table are asked for");
-            key.default().unwrap_or_else(|| self.get("seed"))
-        })
+        self.value(keys::find(path).expect("only keys of the table are asked for"))
+    }
+
+    pub(crate) fn value(&self, key: &Key) -> Value {
+        let set = self.set.get(key.path()).cloned();
+        set.or_else(|| key.param.default()).unwrap_or_else(|| self.get("seed"))
     }
 
     /// Paths of the keys that were set.
@@ -184,79 +173,11 @@ impl Config {
         config.set.remove("name");
         Ok(config)
     }
-
-    /// All keys with their values as TOML: what a run directory keeps.
-    pub fn resolved(&self) -> String {
-        self.print(|key, line| if self.follows(key) { format!("# {line}") } else { line })
-    }
-
-    /// All keys with their values and one line of help each. A seed that follows `seed` stands behind a #, so that
-    /// it still follows when `seed` is changed.
-    pub fn commented(&self) -> String {
-        self.print(|key, line| {
-            format!("{}{line}   # {}", if self.follows(key) { "# " } else { "" }, key.about)
-        })
-    }
-
-    /// Whether a key is a seed that follows `seed`.
-    fn follows(&self, key: &Key) -> bool {
-        matches!(key.kind, Kind::Seed) && !self.set.contains_key(key.path)
-    }
-
-    fn print(&self, shown: impl Fn(&Key, String) -> String) -> String {
-        let mut text = String::new();
-        let mut table = "";
-        for key in keys::ALL {
-            let (section, name) = key.path.split_once('.').unwrap_or(("", key.path));
-            if section != table {
-                let _ = writeln!(text, "\n[{section}]");
-                table = section;
-            }
-            let _ = writeln!(text, "{}", shown(key, format!("{name} = {}", self.get(key.path))));
-        }
-        for (name, value) in &self.params {
-            let quoted = if name.contains('.') { format!("{name:?}") } else { name.clone() };
-            let _ = writeln!(text, "{quoted} = {value}");
-        }
-        text
-    }
 }
 
 /// The line, counted from 1, in which a byte of a text stands.
 pub(crate) fn line_of(text: &str, byte: usize) -> usize {
     text[..byte].matches('\n').count() + 1
-}
-
-fn misfit(place: &str, path: &str, value: &dyn std::fmt::Display, expected: &str) -> ConfigError {
-    let (place, path) = (place.to_owned(), path.to_owned());
-    ConfigError::Value { place, path, value: value.to_string(), expected: expected.to_owned() }
-}
-
-/// The path of a key that may have been written without its table.
-fn full_path(name: &str) -> Result<String, ConfigError> {
-    if name.contains('.') || keys::find(name).is_some() {
-        return Ok(name.to_owned());
-    }
-    let keys = keys::ALL.iter().filter(|key| key.path.rsplit_once('.').is_some_and(|(_, own)| own == name));
-    let strategies =
-        fedtvd_core::strategy::ALL.iter().flat_map(|spec| spec.params).filter(|p| p.name == name);
-    let mut paths: Vec<String> = keys.map(|key| key.path.to_owned()).collect();
-    paths.extend(strategies.take(1).map(|param| format!("strategy.{}", param.name)));
-    match paths.as_slice() {
-        [only] => Ok(only.clone()),
-        [first, second, ..] => Err(ConfigError::Ambiguous {
-            name: name.to_owned(),
-            first: first.clone(),
-            second: second.clone(),
-        }),
-        [] => {
-            let own = keys::ALL.iter().map(|key| key.path.rsplit_once('.').map_or(key.path, |(_, own)| own));
-            let params =
-                fedtvd_core::strategy::ALL.iter().flat_map(|spec| spec.params).map(|param| param.name);
-            let nearest = nearest(name, own.chain(params)).unwrap_or_default();
-            Err(ConfigError::Unknown { place: String::new(), path: name.to_owned(), nearest })
-        }
-    }
 }
 
 /// The strategy that a configuration names.
@@ -330,7 +251,7 @@ mod tests {
         );
         assert_eq!(
             config.set("alhpa=1").unwrap_err().to_string(),
-            "there is no key alhpa; did you mean alpha?"
+            "there is no key alhpa; did you mean split.alpha?"
         );
     }
 
@@ -343,24 +264,5 @@ mod tests {
         assert_eq!(label("uniform"), "uniform");
         assert_eq!(label("fedtvd+balanced"), "fedtvd:lambda=0.25+balanced:tau=0.5");
         assert_eq!(label("fedtvd:lambda=0.75"), "fedtvd:lambda=0.75");
-    }
-
-    #[test]
-    fn seeds_of_a_printed_configuration_still_follow_its_seed() {
-        let config = Config::parse(&Config::default().commented()).unwrap().with_seed(7);
-        assert_eq!((config.get("split.seed"), config.get("cohort.seed")), (Value::Whole(7), Value::Whole(7)));
-    }
-
-    #[test]
-    fn what_is_printed_reads_back_the_same() {
-        let mut config = Config::default();
-        for setting in ["alpha=0.5", "lambda=0.25", "seed=9", "labels.reference=[0.5, 0.5]", "rounds=7"] {
-            config.set(setting).unwrap();
-        }
-        let text = config.resolved();
-        let again = Config::parse(&text).unwrap();
-        assert_eq!(again.resolved(), text);
-        assert_eq!(again.get("split.seed"), Value::Whole(9));
-        assert_eq!(Config::parse(&config.commented()).unwrap().resolved(), text);
     }
 }

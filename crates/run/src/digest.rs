@@ -2,12 +2,8 @@
 
 use fedtvd_core::params::Params;
 use fedtvd_core::samples::{Samples, Values};
+use fedtvd_data::hex;
 use sha2::{Digest as _, Sha256};
-
-/// Bytes as lower-case hexadecimal digits.
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
 
 /// SHA-256 of bytes.
 pub fn sha256(bytes: &[u8]) -> String {

@@ -2,40 +2,41 @@
 
 use crate::config::{self, Config};
 use crate::dropout::Dropout;
+pub use crate::reference::ReferenceSource;
 use crate::value::Value;
 use fedtvd_core::local::Local;
 use fedtvd_core::notation::NotationError;
 use fedtvd_core::pass::Sgd;
 use fedtvd_core::recipe::Strategy;
 use fedtvd_core::run::{Mode, Run};
-use fedtvd_core::statistic::{Reference, ReferenceError};
+use fedtvd_core::statistic::ReferenceError;
 use fedtvd_data::set::DataOptions;
-use fedtvd_data::split::{Kind, SplitOptions};
+use fedtvd_data::split::{SplitKind, SplitOptions};
 use std::path::PathBuf;
 use thiserror::Error;
 
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Where the initial model and the clients' randomness start.
+    /// Seed of the initial model and of the clients' randomness.
     pub seed: u64,
-    /// How many rounds.
+    /// Number of rounds.
     pub rounds: u32,
     /// Which data.
     pub data: DataOptions,
-    /// How samples are dealt.
+    /// How samples are split over clients.
     pub split: SplitOptions,
-    /// Share of its samples that a client keeps back from training.
+    /// Fraction of its samples that a client holds out from training.
     pub holdout: f64,
-    /// Where the split's randomness starts.
+    /// Seed of the split.
     pub split_seed: u64,
     /// Which model.
     pub model: String,
-    /// A model of the user's own, line by line, in place of a named one.
+    /// A model of the user's own, line by line, instead of a named one.
     pub layers: Vec<String>,
-    /// Where Q comes from.
+    /// Where the reference label distribution Q comes from.
     pub reference: ReferenceSource,
-    /// Whether every round tells accuracies per class and per client.
+    /// Whether every round records accuracy per class and per client.
     pub details: bool,
     /// How often clients drop out.
     pub dropout: Dropout,
@@ -43,29 +44,7 @@ pub struct Experiment {
     pub run: Run,
 }
 
-/// Where the reference label distribution comes from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum ReferenceSource {
-    /// Every class alike.
-    Uniform,
-    /// Given in the configuration.
-    Given(Reference),
-    /// The label counts of all clients, collected once before the first round.
-    Aggregated,
-}
-
-impl ReferenceSource {
-    /// The distribution over so many classes; none where the clients' counts must say it.
-    pub fn known(&self, classes: usize) -> Option<Reference> {
-        match self {
-            Self::Uniform => Some(Reference::uniform(classes)),
-            Self::Given(given) => Some(given.clone()),
-            Self::Aggregated => None,
-        }
-    }
-}
-
-/// Why a configuration is no experiment.
+/// Why a configuration does not give an experiment.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ExperimentError {
     /// The strategy.
@@ -73,7 +52,7 @@ pub enum ExperimentError {
     Strategy(#[from] NotationError),
     /// The reference.
     #[error("labels.reference: {0}")]
-    Reference(#[from] ReferenceError),
+    Reference(ReferenceError),
     /// Nesterov's momentum without momentum.
     #[error("local.nesterov = true needs a momentum; local.momentum is 0")]
     Nesterov,
@@ -102,7 +81,7 @@ impl Experiment {
             round_decay: number(config, "local.round_decay"),
             epoch_decay: number(config, "local.epoch_decay"),
         };
-        let reference = reference(config)?;
+        let reference = ReferenceSource::of(config).map_err(ExperimentError::Reference)?;
         Ok(Self {
             seed: whole(config, "seed"),
             rounds: whole(config, "rounds") as u32,
@@ -155,8 +134,9 @@ fn split(config: &Config) -> SplitOptions {
     }
 }
 
-fn kind(word: &str) -> Kind {
-    Kind::named(word).unwrap_or_else(|| unreachable!("split.kind keeps the words of its key, not {word}"))
+fn kind(word: &str) -> SplitKind {
+    SplitKind::named(word)
+        .unwrap_or_else(|| unreachable!("split.kind keeps the words of its key, not {word}"))
 }
 
 fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &ReferenceSource) -> Run {
@@ -171,21 +151,6 @@ fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &Refer
         mode: if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper },
         largest_size: LARGEST_SIZE,
         fixed_roster,
-    }
-}
-
-fn reference(config: &Config) -> Result<ReferenceSource, ReferenceError> {
-    match config.get("labels.reference") {
-        Value::Text(word) if word == "aggregated" => Ok(ReferenceSource::Aggregated),
-        Value::List(shares) => {
-            let shares = shares.iter().map(|share| match share {
-                Value::Number(number) => *number,
-                Value::Whole(whole) => *whole as f64,
-                _ => f64::NAN,
-            });
-            Reference::given(shares.collect()).map(ReferenceSource::Given)
-        }
-        _ => Ok(ReferenceSource::Uniform),
     }
 }
 

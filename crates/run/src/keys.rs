@@ -3,253 +3,226 @@
 //! The parser, `--set`, `fedtvd init` and the documentation read this table and nothing else. Strategies'
 //! own parameters are not here: their specs define them.
 
-use fedtvd_core::spec::Range;
+use fedtvd_core::param::{Param, ParamKind, Range};
 
 /// One key.
 #[derive(Debug)]
 pub struct Key {
-    /// Table and name, such as `split.alpha`.
-    pub path: &'static str,
-    /// What it may be, and what it is when nothing is said.
-    pub kind: Kind,
-    /// One line of help.
-    pub about: &'static str,
+    /// Table and name, such as `split.alpha`, with kind, default, range and help.
+    pub param: Param,
+    /// Since when it exists.
+    pub since: Since,
 }
 
-/// What a key may be.
-#[derive(Clone, Copy, Debug)]
-pub enum Kind {
-    /// Any text.
-    Text {
-        /// What it is unless set.
-        default: &'static str,
-    },
-    /// One of some words.
-    Word {
-        /// What it is unless set.
-        default: &'static str,
-        /// All that are allowed.
-        words: &'static [&'static str],
-    },
-    /// A whole number.
-    Count {
-        /// What it is unless set.
-        default: u64,
-        /// The least.
-        low: u64,
-        /// The greatest.
-        high: u64,
-    },
-    /// A seed that follows `seed` unless set.
-    Seed,
-    /// A number.
-    Number {
-        /// What it is unless set.
-        default: f64,
-        /// Where it may lie.
-        range: Range,
-    },
-    /// Yes or no.
-    Flag {
-        /// What it is unless set.
-        default: bool,
-    },
-    /// One line per layer; empty unless set.
-    Lines,
-    /// A label distribution: uniform, aggregated, or one number per class.
-    Reference,
+/// Since when a key exists. A sweep finds a finished run by the hash of its configuration, so a key that comes later
+/// must not change the hash of runs that do not use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Part of every hash. The set of these keys is closed: a test lists them.
+    First,
+    /// Part of a hash only where it differs from its default. Every new key is one of these.
+    Later,
 }
 
-const fn count(default: u64, low: u64, high: u64) -> Kind {
-    Kind::Count { default, low, high }
-}
+/// A fraction above 0.
+const SHARE: Range = Range::above(0.0, 1.0);
+/// A factor from one round or epoch to the next.
+const DECAY: Range = Range::above(0.0, 2.0);
 
-const fn number(default: f64, range: Range) -> Kind {
-    Kind::Number { default, range }
+const fn first(param: Param) -> Key {
+    Key { param, since: Since::First }
 }
-
-/// A share that is not nothing.
-const SHARE: Range = Range { low: 0.0, high: 1.0, open: true };
-/// A factor that does not grow without bound.
-const DECAY: Range = Range { low: 0.0, high: 2.0, open: true };
 
 /// All keys, in the order in which they are printed.
 pub const ALL: &[Key] = &[
-    Key {
-        path: "name",
-        kind: Kind::Text { default: "" },
-        about: "what the run is called; the verb's name unless set",
-    },
-    Key { path: "seed", kind: count(1, 0, i64::MAX as u64), about: "where all randomness starts" },
-    Key { path: "rounds", kind: count(50, 1, 1_000_000), about: "how many rounds; the paper has 300" },
-    Key {
-        path: "data.set",
-        kind: Kind::Text { default: "fmnist-mini" },
-        about: "a name that fedtvd data list shows, a folder of PNG images by class, or a CSV file",
-    },
-    Key {
-        path: "data.label",
-        kind: Kind::Text { default: "label" },
-        about: "CSV: the column that holds the label",
-    },
-    Key {
-        path: "data.group",
-        kind: Kind::Text { default: "" },
-        about: "CSV: the column that says whose a row is, for split.kind = natural",
-    },
-    Key {
-        path: "data.test",
-        kind: number(0.2, Range { low: 0.0, high: 0.9, open: false }),
-        about: "CSV, and folders without test: the share of each class that is for testing",
-    },
-    Key {
-        path: "data.crop",
-        kind: count(0, 0, 1000),
-        about: "training images are shifted by up to this many pixels",
-    },
-    Key {
-        path: "data.flip",
-        kind: Kind::Flag { default: false },
-        about: "every second training image is mirrored",
-    },
-    Key {
-        path: "data.imbalance",
-        kind: number(1.0, SHARE),
-        about: "r keeps r^c of class c, at least one row, in training and test: a true prior that is not uniform",
-    },
-    Key {
-        path: "split.kind",
-        kind: Kind::Word { default: "dirichlet", words: fedtvd_data::split::Kind::WORDS },
-        about: "how samples are dealt to clients; dirichlet cuts each class in Dirichlet proportions",
-    },
-    Key { path: "split.clients", kind: count(100, 1, 1_000_000), about: "how many clients" },
-    Key {
-        path: "split.alpha",
-        kind: number(0.1, Range { low: 0.0, high: 1e6, open: true }),
-        about: "concentration, small is skewed: per class (dirichlet), in total (hsu), least (correlated)",
-    },
-    Key {
-        path: "split.min_size",
-        kind: count(2, 1, 1_000_000),
-        about: "least samples that a client trains on",
-    },
-    Key {
-        path: "split.self_balancing",
-        kind: Kind::Flag { default: true },
-        about: "dirichlet: whether a client above the mean size gets nothing of further classes",
-    },
-    Key { path: "split.tries", kind: count(1000, 1, 1_000_000), about: "how often to draw before giving up" },
-    Key { path: "split.shards", kind: count(2, 1, 1_000_000), about: "shards: shards of a client" },
-    Key { path: "split.labels", kind: count(2, 1, 1_000_000), about: "labels: labels of a client" },
-    Key {
-        path: "split.beta",
-        kind: number(0.5, Range { low: 0.0, high: 1e6, open: true }),
-        about: "quantity: concentration of the sizes",
-    },
-    Key {
-        path: "split.correlation",
-        kind: number(0.8, Range { low: -1.0, high: 1.0, open: false }),
-        about: "correlated: rank correlation of size and TVD",
-    },
-    Key {
-        path: "split.spread",
-        kind: number(1.0, Range { low: 0.0, high: 5.0, open: false }),
-        about: "correlated: deviation of the logarithm of sizes",
-    },
-    Key {
-        path: "split.alpha_even",
-        kind: number(10.0, Range { low: 0.0, high: 1e6, open: true }),
-        about: "correlated: concentration of the most even client",
-    },
-    Key { path: "split.file", kind: Kind::Text { default: "" }, about: "file: a saved partition.json" },
-    Key {
-        path: "split.holdout",
-        kind: number(0.0, Range { low: 0.0, high: 0.9, open: false }),
-        about: "share of its samples that each client keeps back from training",
-    },
-    Key {
-        path: "split.seed",
-        kind: Kind::Seed,
+    first(Param::text("name", "", "name of the run; the subcommand's name unless set")),
+    first(Param::whole("seed", 1, (0, i64::MAX as u64), "seed of all random numbers")),
+    first(Param::whole("rounds", 50, (1, 1_000_000), "number of rounds; the paper uses 300")),
+    first(Param::text(
+        "data.set",
+        "fmnist-mini",
+        "a data set listed by fedtvd data list, a folder of PNG images by class, or a CSV file",
+    )),
+    first(Param::text("data.label", "label", "CSV: the column with the labels")),
+    first(Param::text(
+        "data.group",
+        "",
+        "CSV: the column that names each row's owner, for split.kind = natural",
+    )),
+    first(Param::number(
+        "data.test",
+        0.2,
+        Range::closed(0.0, 0.9),
+        "CSV, and folders without test: the fraction of each class that becomes the test set",
+    )),
+    first(Param::whole("data.crop", 0, (0, 1000), "training images are shifted by up to this many pixels")),
+    first(Param::flag("data.flip", false, "training images are mirrored with probability 1/2")),
+    first(Param::number(
+        "data.imbalance",
+        1.0,
+        SHARE,
+        "class c keeps a fraction data.imbalance^c of its rows, at least one, in training and test sets",
+    )),
+    first(Param {
+        name: "split.kind",
+        kind: ParamKind::Choice { default: "dirichlet", choices: fedtvd_data::split::SplitKind::WORDS },
+        about: "how samples are split over clients; dirichlet: each class in Dirichlet proportions",
+    }),
+    first(Param::whole("split.clients", 100, (1, 1_000_000), "number of clients")),
+    first(Param::number(
+        "split.alpha",
+        0.1,
+        Range::above(0.0, 1e6),
+        "concentration, the smaller the more skewed: per class (dirichlet), total (hsu), lowest (correlated)",
+    )),
+    first(Param::whole("split.min_size", 2, (1, 1_000_000), "minimum number of training samples per client")),
+    first(Param::flag(
+        "split.self_balancing",
+        true,
+        "dirichlet: clients above the mean size get no samples of further classes",
+    )),
+    first(Param::whole("split.tries", 1000, (1, 1_000_000), "number of draws before giving up")),
+    first(Param::whole("split.shards", 2, (1, 1_000_000), "shards: number of shards per client")),
+    first(Param::whole("split.labels", 2, (1, 1_000_000), "labels: number of labels per client")),
+    first(Param::number(
+        "split.beta",
+        0.5,
+        Range::above(0.0, 1e6),
+        "quantity: concentration of the clients' sizes",
+    )),
+    first(Param::number(
+        "split.correlation",
+        0.8,
+        Range::closed(-1.0, 1.0),
+        "correlated: rank correlation of size and total variation distance (TVD) of the labels",
+    )),
+    first(Param::number(
+        "split.spread",
+        1.0,
+        Range::closed(0.0, 5.0),
+        "correlated: standard deviation of the logarithm of the clients' sizes",
+    )),
+    first(Param::number(
+        "split.alpha_even",
+        10.0,
+        Range::above(0.0, 1e6),
+        "correlated: concentration of the most balanced client",
+    )),
+    first(Param::text("split.file", "", "file: path of a saved partition.json")),
+    first(Param::number(
+        "split.holdout",
+        0.0,
+        Range::closed(0.0, 0.9),
+        "fraction of its samples that each client holds out from training",
+    )),
+    first(Param {
+        name: "split.seed",
+        kind: ParamKind::Seed,
         about: "seed of split and hold-out; follows seed unless set",
-    },
-    Key {
-        path: "cohort.fraction",
-        kind: number(0.1, SHARE),
-        about: "share of the clients that a round asks",
-    },
-    Key {
-        path: "cohort.quorum",
-        kind: count(1, 1, 1_000_000),
-        about: "updates below which a round changes nothing",
-    },
-    Key {
-        path: "cohort.absent",
-        kind: number(0.0, Range::UNIT),
-        about: "probability that an asked client vanishes",
-    },
-    Key {
-        path: "cohort.partial",
-        kind: number(0.0, Range::UNIT),
-        about: "probability that an asked client finishes fewer epochs, at least one",
-    },
-    Key { path: "cohort.seed", kind: Kind::Seed, about: "seed of the cohorts; follows seed unless set" },
-    Key { path: "local.epochs", kind: count(4, 1, 10_000), about: "epochs of local training per round" },
-    Key { path: "local.batch", kind: count(32, 1, 1_000_000), about: "samples per step" },
-    Key { path: "local.lr", kind: number(0.01, Range::POSITIVE), about: "clients' learning rate" },
-    Key {
-        path: "local.momentum",
-        kind: number(0.9, Range::BELOW_ONE),
-        about: "clients' momentum, new in every round",
-    },
-    Key {
-        path: "local.nesterov",
-        kind: Kind::Flag { default: false },
-        about: "whether the momentum is Nesterov's",
-    },
-    Key {
-        path: "local.weight_decay",
-        kind: number(0.0, Range::NOT_NEGATIVE),
-        about: "added to the gradient as weight_decay w",
-    },
-    Key { path: "local.round_decay", kind: number(1.0, DECAY), about: "factor on lr from round to round" },
-    Key {
-        path: "local.epoch_decay",
-        kind: number(1.0, DECAY),
-        about: "factor on lr from epoch to epoch inside a round",
-    },
-    Key {
-        path: "model.name",
-        kind: Kind::Text { default: "lenet" },
-        about: "the model (fedtvd models lists all)",
-    },
-    Key {
-        path: "model.layers",
-        kind: Kind::Lines,
-        about: "a model of your own in place of a named one, one line per layer",
-    },
-    Key {
-        path: "labels.reference",
-        kind: Kind::Reference,
-        about: "Q of weights and loss alike: uniform, aggregated, or one number per class",
-    },
-    Key {
-        path: "evaluation.details",
-        kind: Kind::Flag { default: false },
-        about: "whether every round tells accuracy per class and on the clients' own distributions",
-    },
-    Key {
-        path: "strategy.name",
-        kind: Kind::Text { default: "fedtvd" },
-        about: "one strategy or several joined by + (fedtvd strategies lists all); its parameters are keys beside it",
-    },
-    Key {
-        path: "strategy.mode",
-        kind: Kind::Word { default: "paper", words: &["paper", "hardened"] },
-        about: "paper: weights as published; hardened: sizes capped at the median, weights at 1.6/K",
-    },
+    }),
+    first(Param::number("cohort.fraction", 0.1, SHARE, "fraction of the clients that take part in a round")),
+    first(Param::whole(
+        "cohort.quorum",
+        1,
+        (1, 1_000_000),
+        "minimum number of updates; with fewer, a round leaves the model unchanged",
+    )),
+    first(Param::number(
+        "cohort.absent",
+        0.0,
+        Range::UNIT,
+        "probability that a selected client drops out of a round",
+    )),
+    first(Param::number(
+        "cohort.partial",
+        0.0,
+        Range::UNIT,
+        "probability that a selected client finishes fewer epochs (at least one)",
+    )),
+    first(Param {
+        name: "cohort.seed",
+        kind: ParamKind::Seed,
+        about: "seed of client selection and dropout; follows seed unless set",
+    }),
+    first(Param::whole("local.epochs", 4, (1, 10_000), "local epochs per round")),
+    first(Param::whole("local.batch", 32, (1, 1_000_000), "batch size")),
+    first(Param::number("local.lr", 0.01, Range::POSITIVE, "learning rate of the clients")),
+    first(Param::number(
+        "local.momentum",
+        0.9,
+        Range::BELOW_ONE,
+        "momentum of the clients, reset in every round",
+    )),
+    first(Param::flag("local.nesterov", false, "whether to use Nesterov momentum")),
+    first(Param::number(
+        "local.weight_decay",
+        0.0,
+        Range::NOT_NEGATIVE,
+        "weight decay: weight_decay * w is added to the gradient",
+    )),
+    first(Param::number("local.round_decay", 1.0, DECAY, "factor on the learning rate after every round")),
+    first(Param::number(
+        "local.epoch_decay",
+        1.0,
+        DECAY,
+        "factor on the learning rate after every epoch of a round",
+    )),
+    first(Param::text("model.name", "lenet", "the model (fedtvd models lists all)")),
+    first(Param {
+        name: "model.layers",
+        kind: ParamKind::Layers,
+        about: "a model of your own instead of a named one, one line per layer",
+    }),
+    first(Param {
+        name: "labels.reference",
+        kind: ParamKind::Distribution,
+        about: "reference label distribution Q, for weights and losses: uniform, aggregated, or one number per class",
+    }),
+    first(Param::flag(
+        "evaluation.details",
+        false,
+        "whether every round records accuracy per class and per-client accuracy",
+    )),
+    first(Param::text(
+        "strategy.name",
+        "fedtvd",
+        "one strategy, or several joined by + (fedtvd strategies lists all); its parameters are keys beside it",
+    )),
+    first(Param {
+        name: "strategy.mode",
+        kind: ParamKind::Choice { default: "paper", choices: &["paper", "hardened"] },
+        about: "paper: weights as published; hardened: sizes capped at the median, weights at 1.6/K for K clients",
+    }),
 ];
+
+impl Key {
+    /// Table and name, such as `split.alpha`.
+    pub const fn path(&self) -> &'static str {
+        self.param.name
+    }
+}
 
 /// The key at a path.
 pub fn find(path: &str) -> Option<&'static Key> {
-    ALL.iter().find(|key| key.path == path)
+    ALL.iter().find(|key| key.path() == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_keys_stay_the_first_keys() {
+        let first: Vec<&str> =
+            ALL.iter().filter(|key| key.since == Since::First).map(|key| key.path()).collect();
+        // With another list, sweeps would compute every finished run again: a new key is `Since::Later`.
+        let expected = "name seed rounds data.set data.label data.group data.test data.crop data.flip data.imbalance \
+             split.kind split.clients split.alpha split.min_size split.self_balancing split.tries split.shards \
+             split.labels split.beta split.correlation split.spread split.alpha_even split.file split.holdout \
+             split.seed cohort.fraction cohort.quorum cohort.absent cohort.partial cohort.seed local.epochs \
+             local.batch local.lr local.momentum local.nesterov local.weight_decay local.round_decay \
+             local.epoch_decay model.name model.layers labels.reference evaluation.details strategy.name \
+             strategy.mode";
+        assert_eq!(first.join(" "), expected);
+    }
 }

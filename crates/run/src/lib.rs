@@ -1,7 +1,6 @@
 //! Federated training on one machine: configuration, the loop over rounds, the fleet of threads.
 
 pub mod axes;
-mod checked;
 pub mod checkpoint;
 pub mod checkpoints;
 pub mod config;
@@ -14,7 +13,10 @@ pub mod files;
 pub mod fleet;
 mod footprint;
 pub mod keys;
+mod lookup;
 pub mod manifest;
+pub mod reference;
+mod resolved;
 pub mod rounds;
 pub mod runner;
 pub mod setup;

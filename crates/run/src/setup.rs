@@ -2,6 +2,7 @@
 
 use crate::digest;
 use crate::experiment::Experiment;
+use crate::reference::ClassMismatch;
 use fedtvd_core::layout::Layout;
 use fedtvd_core::network::{Network, NetworkError, Shape};
 use fedtvd_core::profile::ClientData;
@@ -10,7 +11,7 @@ use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
-use fedtvd_nn::models::{self, LineError, ModelError};
+use fedtvd_nn::models::{self, LayersError, ModelError};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -21,7 +22,7 @@ pub struct Setup {
     pub samples: Arc<Samples>,
     /// Who has which training rows, before hold-out.
     pub partition: Partition,
-    /// Hash of who has which rows and keeps which of them back.
+    /// Hash of who has which rows and holds out which of them.
     pub split_hash: String,
     /// What each client has.
     pub clients: Vec<ClientData>,
@@ -59,7 +60,7 @@ impl From<Loaded> for Data {
     }
 }
 
-/// Why there is nothing to work on.
+/// Why data, split or model cannot be made.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// The data set.
@@ -71,9 +72,12 @@ pub enum SetupError {
     /// The model's name.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// A line of the user's own model.
+    /// The reference.
+    #[error(transparent)]
+    Reference(#[from] ClassMismatch),
+    /// The user's own model.
     #[error("model.layers: {0}")]
-    Line(#[from] LineError),
+    Layers(LayersError),
     /// The model's layers.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -85,7 +89,7 @@ impl Setup {
         let samples = Arc::clone(&data.loaded.samples);
         let deck = Deck::new(&samples, data.loaded.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = *experiment;
-        let reference = experiment.reference.known(samples.classes());
+        let reference = experiment.reference.resolve(samples.classes())?;
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
         let dealt = experiment.split.deal(&deck, &terms)?;
         let split_hash = dealt.hash();
@@ -113,6 +117,6 @@ pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, Se
 pub fn network_for(experiment: &Experiment, shape: Shape, classes: usize) -> Result<Network, SetupError> {
     Ok(match experiment.layers.as_slice() {
         [] => models::named(&experiment.model, shape, classes)?,
-        lines => models::from_lines(lines, shape, classes)?,
+        lines => models::from_lines(lines, shape, classes).map_err(SetupError::Layers)?,
     })
 }

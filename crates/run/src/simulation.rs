@@ -1,9 +1,10 @@
 //! A run on one machine: its rounds over a fleet of threads.
 
 use crate::dropout::Unreliable;
-use crate::experiment::{Experiment, ReferenceSource};
+use crate::experiment::Experiment;
 use crate::fleet::Fleet;
 use crate::manifest::Fingerprint;
+use crate::reference::ClassMismatch;
 use crate::rounds::Rounds;
 use crate::setup::Setup;
 use crate::threads::Threads;
@@ -38,13 +39,8 @@ pub enum SimulationError {
     #[error(transparent)]
     Cpu(#[from] CpuError),
     /// The reference is for another number of classes.
-    #[error("labels.reference has {got} numbers; the data set has {classes} classes")]
-    Classes {
-        /// How many numbers.
-        got: usize,
-        /// How many classes.
-        classes: usize,
-    },
+    #[error(transparent)]
+    Reference(#[from] ClassMismatch),
     /// No test set.
     #[error("the data set has no test rows to evaluate the model on")]
     NoTest,
@@ -80,13 +76,9 @@ pub fn simulation(
         return Err(SimulationError::NoTest);
     }
     let classes = setup.samples.classes();
-    let (reference, aggregated) = match &experiment.reference {
-        ReferenceSource::Given(given) if given.classes() != classes => {
-            return Err(SimulationError::Classes { got: given.classes(), classes });
-        }
-        source => (source.known(classes), *source == ReferenceSource::Aggregated),
-    };
-    let reference = reference.unwrap_or_else(|| Reference::uniform(classes));
+    let resolved = experiment.reference.resolve(classes)?;
+    let aggregated = resolved.is_none();
+    let reference = resolved.unwrap_or_else(|| Reference::uniform(classes));
     let run = experiment.run.clone();
     let threads = Threads::new(Arc::clone(setup), trainers, update_memory, run.strategy.clone(), aggregated);
     let mut fleet: Box<dyn Fleet> = Box::new(threads);

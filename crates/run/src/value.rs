@@ -1,78 +1,46 @@
-//! What can stand behind a key.
+//! Values out of TOML.
 
-use std::fmt;
-use toml::de::DeValue;
+use crate::config::ConfigError;
+use fedtvd_core::param::ParamError;
+pub use fedtvd_core::value::Value;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
-/// A value as TOML knows it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// Text.
-    Text(String),
-    /// A number, whole or not.
-    Number(f64),
-    /// A whole number.
-    Whole(u64),
-    /// Yes or no.
-    Flag(bool),
-    /// Several of them.
-    List(Vec<Value>),
+/// The tables of a TOML text.
+pub(crate) fn table(text: &str) -> Result<Spanned<DeTable<'_>>, ConfigError> {
+    DeTable::parse(text).map_err(|error| ConfigError::Syntax(error.to_string().trim_end().to_owned()))
 }
 
-impl Value {
-    /// The value of a parsed TOML value; `None` for dates and tables, which no key takes.
-    pub(crate) fn of(parsed: &DeValue<'_>) -> Option<Self> {
-        Some(match parsed {
-            DeValue::String(text) => Self::Text(text.to_string()),
-            DeValue::Boolean(flag) => Self::Flag(*flag),
-            DeValue::Float(float) => Self::Number(float.as_str().parse().ok()?),
-            DeValue::Integer(integer) => match u64::from_str_radix(integer.as_str(), integer.radix()) {
-                Ok(whole) => Self::Whole(whole),
-                // Negative, or beyond 64 bits: no key takes it, but the message can show it.
-                Err(_) => Self::Number(integer.as_str().parse().ok()?),
-            },
-            DeValue::Array(items) => {
-                Self::List(items.iter().map(|item| Self::of(item.get_ref())).collect::<Option<_>>()?)
-            }
-            DeValue::Datetime(_) | DeValue::Table(_) => return None,
-        })
-    }
-
-    /// A value from the command line: TOML where it is TOML, otherwise text.
-    pub(crate) fn typed(text: &str) -> Self {
-        let parsed = DeValue::parse(text).ok().and_then(|parsed| Self::of(parsed.get_ref()));
-        parsed.unwrap_or_else(|| Self::Text(text.to_owned()))
-    }
-
-    /// As a message shows it.
-    pub(crate) fn shown(&self) -> String {
-        match self {
-            Self::Number(number) => number.to_string(),
-            other => other.to_string(),
+/// The value of a parsed TOML value; `None` for dates and tables, which no key takes.
+pub(crate) fn parsed(value: &DeValue<'_>) -> Option<Value> {
+    Some(match value {
+        DeValue::String(text) => Value::Text(text.to_string()),
+        DeValue::Boolean(flag) => Value::Flag(*flag),
+        DeValue::Float(float) => Value::Number(float.as_str().parse().ok()?),
+        DeValue::Integer(integer) => match u64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(whole) => Value::Whole(whole),
+            // Negative, or beyond 64 bits: no key takes it, but the message can show it.
+            Err(_) => Value::Number(integer.as_str().parse().ok()?),
+        },
+        DeValue::Array(items) => {
+            Value::List(items.iter().map(|item| parsed(item.get_ref())).collect::<Option<_>>()?)
         }
-    }
+        DeValue::Datetime(_) | DeValue::Table(_) => return None,
+    })
+}
 
-    /// As a strategy's parameter: the text that its spec parses.
-    pub(crate) fn bare(&self) -> String {
-        match self {
-            Self::Text(text) => text.clone(),
-            other => other.to_string(),
+/// Why a TOML value is not what was expected.
+pub(crate) fn refusal(path: &str, value: &DeValue<'_>, expected: &str) -> ParamError {
+    match parsed(value) {
+        Some(value) => ParamError::new(path, &value, expected),
+        None => {
+            ParamError { name: path.to_owned(), value: "a date".to_owned(), expected: expected.to_owned() }
         }
     }
 }
 
-impl fmt::Display for Value {
-    /// As TOML.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Text(text) => write!(f, "{}", toml::Value::from(text.as_str())),
-            // A float keeps its point, so that it is a float again when read.
-            Self::Number(number) => write!(f, "{number:?}"),
-            Self::Whole(whole) => whole.fmt(f),
-            Self::Flag(flag) => flag.fmt(f),
-            Self::List(items) => {
-                let items: Vec<String> = items.iter().map(Self::to_string).collect();
-                write!(f, "[{}]", items.join(", "))
-            }
-        }
-    }
+/// A value from the command line: TOML where it is TOML, otherwise text.
+pub(crate) fn typed(text: &str) -> Value {
+    let value = DeValue::parse(text).ok().and_then(|value| parsed(value.get_ref()));
+    value.unwrap_or_else(|| Value::Text(text.to_owned()))
 }

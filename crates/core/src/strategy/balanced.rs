@@ -10,29 +10,32 @@
 //!
 //! Ren et al., "Balanced Meta-Softmax", NeurIPS 2020; Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
 
+use crate::param::{Param, Range};
 use crate::recipe::Recipe;
 use crate::rules::Loss;
-use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::spec::{Property, Settings, Spec};
 use crate::statistic::{Reference, size};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     params: &[
-        Param {
-            name: "tau",
-            kind: Kind::Number { default: 1.0, range: Range::NOT_NEGATIVE },
-            about: "how much of the client's own label distribution is taken out: 0 none, 1 all",
-        },
-        Param {
-            name: "floor",
-            kind: Kind::Number { default: 1e-4, range: Range { low: 0.0, high: 1.0, open: true } },
-            about: "label shares below this count as this; it decides for classes that a client lacks",
-        },
+        Param::number(
+            "tau",
+            1.0,
+            Range::NOT_NEGATIVE,
+            "strength of the logit adjustment: 0 is plain cross-entropy, 1 the full adjustment",
+        ),
+        Param::number(
+            "floor",
+            1e-4,
+            Range::above(0.0, 1.0),
+            "smallest label share; it decides for classes that a client lacks",
+        ),
     ],
     lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
     ..Spec::new(
         "balanced",
-        "each client's loss takes out its own label distribution; nothing more leaves the client",
+        "each client's loss is adjusted for its own label distribution; nothing more leaves the client",
         "balanced softmax (Ren et al., NeurIPS 2020; Menon et al., ICLR 2021) as a client's loss",
         build,
     )

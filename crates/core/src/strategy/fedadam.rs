@@ -1,4 +1,4 @@
-//! FedAdam: the server treats the clients' mean change as a gradient and steps as Adam does.
+//! FedAdam: the server treats the clients' mean change as a gradient and applies Adam to it.
 //!
 //! ```text
 //! D = Σ s_k w_k - w_t
@@ -13,38 +13,28 @@
 //! Reddi et al., "Adaptive Federated Optimization", ICLR 2021.
 
 use crate::memory::Memory;
+use crate::param::{Param, Range};
 use crate::recipe::Recipe;
 use crate::rules::ServerRule;
-use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::spec::{Property, Settings, Spec};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     params: &[
-        Param {
-            name: "lr",
-            kind: Kind::Number { default: 0.01, range: Range::POSITIVE },
-            about: "the server's learning rate",
-        },
-        Param {
-            name: "beta1",
-            kind: Kind::Number { default: 0.9, range: Range::BELOW_ONE },
-            about: "how much of the mean change is remembered",
-        },
-        Param {
-            name: "beta2",
-            kind: Kind::Number { default: 0.99, range: Range::BELOW_ONE },
-            about: "how much of its square is remembered",
-        },
-        Param {
-            name: "tau",
-            kind: Kind::Number { default: 0.001, range: Range::POSITIVE },
-            about: "how adaptive the step is: the smaller, the more; v starts at its square",
-        },
-        Param {
-            name: "bias_correction",
-            kind: Kind::Flag { default: false },
-            about: "whether early steps are corrected as in Kingma and Ba; the paper has no correction",
-        },
+        Param::number("lr", 0.01, Range::POSITIVE, "learning rate of the server"),
+        Param::number("beta1", 0.9, Range::BELOW_ONE, "decay rate of the first moment"),
+        Param::number("beta2", 0.99, Range::BELOW_ONE, "decay rate of the second moment"),
+        Param::number(
+            "tau",
+            0.001,
+            Range::POSITIVE,
+            "adaptivity: the smaller, the more adaptive the step; the second moment starts at its square",
+        ),
+        Param::flag(
+            "bias_correction",
+            false,
+            "whether moments are bias-corrected as in Kingma and Ba; not in the paper",
+        ),
     ],
     lacks: &[
         (Property::AgreesOnEqualClients, "the server's step is Adam's, not the clients' mean"),
@@ -52,7 +42,7 @@ pub(super) const SPEC: Spec = Spec {
     ],
     ..Spec::new(
         "fedadam",
-        "the server steps with Adam along the clients' mean change",
+        "the server applies Adam to the clients' mean change",
         "Reddi et al., Adaptive Federated Optimization, ICLR 2021",
         build,
     )

@@ -9,22 +9,24 @@
 
 use crate::local::LocalRun;
 use crate::memory::Memory;
+use crate::param::{Param, Range};
 use crate::params::Params;
 use crate::profile::Profile;
 use crate::recipe::{Recipe, Strategy};
 use crate::rules::{Combine, LocalRule, Loss, Needs, ServerRule, Shares, Task, Trained, Weighting};
-use crate::spec::{Kind, Param, Range, Settings, Spec};
+use crate::spec::{Settings, Spec};
 use crate::statistic::{Ask, Reference};
 use crate::trainer::{TrainFailure, Trainer};
 use crate::updates::{Accepted, ReadFailure, UpdatePart};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
-    params: &[Param {
-        name: "server_lr",
-        kind: Kind::Number { default: 1.0, range: Range::POSITIVE },
-        about: "how far the model moves towards the clients' mean",
-    }],
+    params: &[Param::number(
+        "server_lr",
+        1.0,
+        Range::POSITIVE,
+        "learning rate of the server: how far the model moves towards the clients' mean",
+    )],
     ..Spec::new(
         "fedavg",
         "the mean of the clients' models, weighted by size",

@@ -1,4 +1,4 @@
-//! FedDkw: clients whose labels are close to those of all clients seen so far count more.
+//! FedDkw: clients whose labels are close to those of all clients seen so far get larger weights.
 //!
 //! ```text
 //! seen[k] = P_k for the round's clients;  D = mean of seen             (remembered over rounds)
@@ -12,10 +12,11 @@
 //! "FedDkw: Federated Learning with Dynamic Kullback-Leibler-divergence Weight", ACM 2023, 10.1145/3594779.
 
 use crate::memory::Memory;
+use crate::param::{Param, Range};
 use crate::profile::Profile;
 use crate::recipe::Recipe;
 use crate::rules::{Shares, Weighting};
-use crate::spec::{Kind, Param, Range, Settings, Spec};
+use crate::spec::{Settings, Spec};
 use crate::statistic::{Ask, Statistic, size};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::collections::BTreeMap;
@@ -23,20 +24,22 @@ use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     params: &[
-        Param {
-            name: "lambda",
-            kind: Kind::Number { default: 1.0, range: Range::UNIT },
-            about: "how much closeness to all labels counts against size; FedDkw has 1",
-        },
-        Param {
-            name: "floor",
-            kind: Kind::Number { default: 1e-8, range: Range::POSITIVE },
-            about: "divergences below this count as this, so that no client takes all",
-        },
+        Param::number(
+            "lambda",
+            1.0,
+            Range::UNIT,
+            "share of label similarity in the weights: 0 is size alone; FedDkw uses 1",
+        ),
+        Param::number(
+            "floor",
+            1e-8,
+            Range::POSITIVE,
+            "smallest KL divergence, so that no client gets all the weight",
+        ),
     ],
     ..Spec::new(
         "feddkw",
-        "clients whose labels resemble those of all clients seen so far count more, by 1/KL; sends label counts",
+        "clients whose labels resemble those of all clients seen so far get larger weights, by 1/KL divergence; sends label counts",
         "FedDkw: Federated Learning with Dynamic Kullback-Leibler-divergence Weight, ACM 2023, 10.1145/3594779",
         build,
     )

@@ -8,18 +8,20 @@
 //!
 //! Zhang et al., "Federated Learning with Label Distribution Skew via Logits Calibration", ICML 2022.
 
+use crate::param::{Param, Range};
 use crate::recipe::Recipe;
 use crate::rules::Loss;
-use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::spec::{Property, Settings, Spec};
 use crate::statistic::Reference;
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
-    params: &[Param {
-        name: "tau",
-        kind: Kind::Number { default: 0.5, range: Range::NOT_NEGATIVE },
-        about: "how strongly rare classes are held back",
-    }],
+    params: &[Param::number(
+        "tau",
+        0.5,
+        Range::NOT_NEGATIVE,
+        "strength of the calibration: how far the logits of rare classes are lowered",
+    )],
     lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
     ..Spec::new(
         "fedlc",

@@ -1,7 +1,7 @@
-//! FedNova: updates are normalised by how far each client's steps could reach.
+//! FedNova: updates are normalised by each client's total step size, its reach.
 //!
 //! ```text
-//! w_t - w_k = lr Σ_j a_kj g_kj,   r_k = lr ‖a_k‖₁                 the reach, told by the client
+//! w_t - w_k = lr Σ_j a_kj g_kj,   r_k = lr ‖a_k‖₁                 the reach, reported by the client
 //! w = w_t - r_eff Σ s_k (w_t - w_k) / r_k,   r_eff = Σ s_k r_k     trainable tensors
 //! ```
 //!
@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
     lacks: &[(Property::StaysBetweenTheClients, "clients with few steps are scaled up to the mean reach")],
     ..Spec::new(
         "fednova",
-        "each update is normalised by how far its client's steps could reach, so that long training does not bias",
+        "each update is normalised by its client's total step size, so that clients with more steps do not bias the mean",
         "Wang et al., Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization, NeurIPS 2020",
         |_| Recipe { combine: Some(Arc::new(Normalised)), ..Recipe::default() },
     )

@@ -1,4 +1,4 @@
-//! FedProx: clients are held near the global model.
+//! FedProx: a proximal term keeps clients close to the global model.
 //!
 //! ```text
 //! client k minimises F_k(w) + mu/2 ‖w - w_t‖²,   gradient + mu (w - w_t), inside the momentum
@@ -10,23 +10,20 @@
 
 use crate::local::LocalRun;
 use crate::memory::Memory;
+use crate::param::{Param, Range};
 use crate::pass::Pull;
 use crate::recipe::Recipe;
 use crate::rules::{LocalRule, Needs, Task, Trained};
-use crate::spec::{Kind, Param, Property, Range, Settings, Spec};
+use crate::spec::{Property, Settings, Spec};
 use crate::trainer::{TrainFailure, Trainer};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
-    params: &[Param {
-        name: "mu",
-        kind: Kind::Number { default: 0.01, range: Range::NOT_NEGATIVE },
-        about: "how strongly a client is held near the global model; 0 is FedAvg",
-    }],
+    params: &[Param::number("mu", 0.01, Range::NOT_NEGATIVE, "strength of the proximal term; 0 is FedAvg")],
     lacks: &[(Property::TrainsPlainly, "its gradient has a proximal term")],
     ..Spec::new(
         "fedprox",
-        "clients are held near the global model by a proximal term",
+        "a proximal term keeps clients close to the global model",
         "Li et al., Federated Optimization in Heterogeneous Networks, MLSys 2020",
         build,
     )

@@ -1,4 +1,4 @@
-//! FedTVD: clients whose labels are balanced count more, and large ones too.
+//! FedTVD: clients whose labels are balanced get larger weights, and large ones too.
 //!
 //! ```text
 //! TVD_k = 1/2 Σ_c |P_k[c] - Q[c]|                       sent by the client         (1-3)
@@ -13,32 +13,35 @@
 //! Selo, Kundroo, Kim, "FedTVD: Balancing Data Quality and Quantity for Robust Federated Learning", FGCS 2025.
 
 use crate::memory::Memory;
+use crate::param::{Param, Range};
 use crate::profile::Profile;
 use crate::recipe::Recipe;
 use crate::rules::{Shares, Weighting};
-use crate::spec::{Kind, Param, Range, Settings, Spec};
+use crate::spec::{Settings, Spec};
 use crate::statistic::{Ask, Statistic};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::sync::Arc;
 
-pub(super) const LAMBDA: Param = Param {
-    name: "lambda",
-    kind: Kind::Number { default: 0.5, range: Range::UNIT },
-    about: "how much label balance counts against size: 0 is size alone, 1 balance alone",
-};
+pub(super) const LAMBDA: Param = Param::number(
+    "lambda",
+    0.5,
+    Range::UNIT,
+    "share of label balance in the weights: 0 is size alone, 1 is balance alone",
+);
 
 pub(super) const SPEC: Spec = Spec {
     params: &[
         LAMBDA,
-        Param {
-            name: "temperature",
-            kind: Kind::Number { default: 1.0, range: Range::POSITIVE },
-            about: "how sharply balance tells clients apart: the smaller, the sharper; the paper has 1",
-        },
+        Param::number(
+            "temperature",
+            1.0,
+            Range::POSITIVE,
+            "temperature of the softmax: the smaller, the more the weights differ; the paper uses 1",
+        ),
     ],
     ..Spec::new(
         "fedtvd",
-        "clients with balanced labels count more, by the total variation distance of their labels",
+        "clients with balanced labels get larger weights, by the total variation distance (TVD) of their labels",
         "Selo, Kundroo, Kim, FedTVD: Balancing Data Quality and Quantity for Robust Federated Learning, FGCS 2025",
         build,
     )

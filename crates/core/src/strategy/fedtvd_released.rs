@@ -1,4 +1,4 @@
-//! FedTVD as its authors published it in code, which is another rule than the paper's.
+//! FedTVD as in its authors' public code, whose rule differs from the paper's.
 //!
 //! ```text
 //! d'_k = 1/2 Σ_c |h_k[c] / (n_k + 1) - Q[c]|     (the shares do not sum to one)
@@ -6,7 +6,7 @@
 //! s_k  = lambda a_k + (1 - lambda) n_k / Σ_j n_j
 //! ```
 //!
-//! A balanced client has d' = 1/(2(n + 1)), hence the logit 2(n + 1): it takes all.
+//! A balanced client has d' = 1/(2(n + 1)), hence the logit 2(n + 1): it gets nearly all the weight.
 //!
 //! nclabteam/FedEasy, commit 6c4c2f9, `mak/strategies/fedtvd_strategy.py` and `mak/clients/fedtvd_client.py`.
 
@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
     params: &[LAMBDA],
     ..Spec::new(
         "fedtvd-released",
-        "FedTVD as its authors' public code has it: softmax(1/TVD'), where the most balanced client takes all",
+        "FedTVD as in its authors' public code: softmax(1/TVD'), which gives the most balanced client nearly all the weight",
         "public code of the FedTVD authors (nclabteam/FedEasy, commit 6c4c2f9), not the paper's formula",
         build,
     )

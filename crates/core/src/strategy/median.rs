@@ -1,11 +1,11 @@
-//! Coordinate median: the middle one of the clients' values, number by number.
+//! Coordinate-wise median of the clients' models.
 //!
 //! ```text
 //! m = the value at which the ascending cumulative weight passes 1/2;
 //!     where it equals 1/2 (within 1e-12), the mean of that value and the next one of positive weight
 //! ```
 //!
-//! With the uniform weights that it suggests this is the ordinary median. Buffers as weights.
+//! With the uniform weights that it suggests this is the ordinary median. Buffers are treated as weights are.
 //!
 //! Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates", ICML 2018.
 
@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     suggests: Some("uniform"),
-    lacks: &[(Property::AveragesBuffers, "the middle value is taken of buffers as of weights")],
+    lacks: &[(Property::AveragesBuffers, "the median is taken of buffers as of weights")],
     ..Spec::new(
         "median",
-        "the middle one of the clients' values, number by number; one liar cannot move it far",
+        "the coordinate-wise median of the clients' models; a single outlier cannot move it far",
         "Yin et al., Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates, ICML 2018",
         |_| Recipe { combine: Some(Arc::new(Median)), ..Recipe::default() },
     )

@@ -1,4 +1,4 @@
-//! SCAFFOLD: control variates take the client's own drift out of its gradient (option II).
+//! SCAFFOLD: control variates correct a client's gradient for its drift (option II).
 //!
 //! ```text
 //! y  = local training from w_t with gradient g(y) - c_k + c
@@ -14,7 +14,7 @@
 
 use crate::local::LocalRun;
 use crate::memory::Memory;
-use crate::recipe::{Part, Recipe};
+use crate::recipe::{Recipe, Rule};
 use crate::rules::{Carried, Extent, LocalRule, Needs, Task, Trained};
 use crate::spec::{Property, Spec};
 use crate::trainer::{TrainFailure, Trainer};
@@ -25,7 +25,7 @@ const CONTROL: &str = "control";
 pub(super) const SPEC: Spec = Spec {
     suggests: Some("uniform"),
     keeps: Some((
-        Part::Combine,
+        Rule::Combine,
         "its control variate is the weighted mean of the clients' changes, and the model must move by the same mean",
     )),
     lacks: &[(
@@ -34,7 +34,7 @@ pub(super) const SPEC: Spec = Spec {
     )],
     ..Spec::new(
         "scaffold",
-        "control variates take each client's own drift out of its gradient; clients remember theirs",
+        "control variates correct each client's gradient for client drift; clients keep state between rounds",
         "Karimireddy et al., SCAFFOLD: Stochastic Controlled Averaging for Federated Learning, ICML 2020",
         |_| Recipe { local: Some(Arc::new(Controlled)), ..Recipe::default() },
     )

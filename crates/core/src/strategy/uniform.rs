@@ -1,4 +1,4 @@
-//! Uniform averaging: every client counts alike. The baseline that the FedTVD paper lacks.
+//! Uniform averaging: every client has the same weight. The baseline that the FedTVD paper lacks.
 //!
 //! ```text
 //! s_k = 1 / K
@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec::new(
     "uniform",
-    "the plain mean: every client counts alike, whatever its size and labels",
+    "the unweighted mean: every client has the same weight, whatever its size and labels",
     "the ablation that the FedTVD paper lacks; as in Li et al., On the Convergence of FedAvg on Non-IID Data, ICLR 2020",
     |_| Recipe { weighting: Some(Arc::new(Uniform)), ..Recipe::default() },
 );

@@ -2,12 +2,12 @@
 
 use crate::federation::{SKEWED, local, run, skewed};
 use fedtvd_core::notation::{self, NotationError};
-use fedtvd_core::recipe::{Part, Strategy};
+use fedtvd_core::recipe::{Rule, Strategy};
 use fedtvd_core::spec::{Settings, Spec};
 use fedtvd_core::strategy::ALL;
 
-fn parts(spec: &Spec) -> Vec<Part> {
-    (spec.build)(&Settings::defaults(spec)).parts()
+fn parts(spec: &Spec) -> Vec<Rule> {
+    (spec.build)(&Settings::defaults(spec)).rules()
 }
 
 /// The rules of a strategy, without its label.
@@ -59,7 +59,7 @@ fn fedavg_adds_nothing_unless_its_server_rate_is_set() {
         let both = notation::strategy(&format!("{}+fedavg", spec.name), []).unwrap();
         assert_eq!(rules(&both), rules(&alone));
         let stepped = notation::strategy(&format!("fedavg:server_lr=0.5+{}", spec.name), []);
-        let brings_step = parts(spec).contains(&Part::Server);
+        let brings_step = parts(spec).contains(&Rule::Server);
         assert_eq!(stepped.is_err(), brings_step, "{}", spec.name);
         assert!(stepped.is_err() || rules(&stepped.unwrap()) != rules(&alone));
     }
@@ -67,12 +67,12 @@ fn fedavg_adds_nothing_unless_its_server_rate_is_set() {
 
 #[test]
 fn each_name_brings_its_parts_into_a_composition() {
-    let named = |strategy: &Strategy, part: Part| match part {
-        Part::Weighting => format!("{:?}", strategy.weighting),
-        Part::Loss => format!("{:?}", strategy.loss),
-        Part::Local => format!("{:?}", strategy.local),
-        Part::Combine => format!("{:?}", strategy.combine),
-        Part::Server => format!("{:?}", strategy.server),
+    let named = |strategy: &Strategy, part: Rule| match part {
+        Rule::Weighting => format!("{:?}", strategy.weighting),
+        Rule::Loss => format!("{:?}", strategy.loss),
+        Rule::Local => format!("{:?}", strategy.local),
+        Rule::Combine => format!("{:?}", strategy.combine),
+        Rule::Server => format!("{:?}", strategy.server),
     };
     for first in ALL {
         let alone = notation::strategy(first.name, []).unwrap();

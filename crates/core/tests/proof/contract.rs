@@ -8,10 +8,11 @@ use fedtvd_core::job::Job;
 use fedtvd_core::local::{Local, LocalRun};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::notation;
+use fedtvd_core::param::{Param, ParamKind};
 use fedtvd_core::profile::Profile;
 use fedtvd_core::round::plan;
 use fedtvd_core::run::Mode;
-use fedtvd_core::spec::{Kind, Param, Property, Spec};
+use fedtvd_core::spec::{Property, Spec};
 use fedtvd_core::statistic::{Ask, Reference, Statistic};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
@@ -24,12 +25,13 @@ fn defaults(label: &str) -> Federation {
 /// The values at and just inside the ends of what a parameter may be, and its default.
 fn allowed(param: &Param) -> Vec<String> {
     match param.kind {
-        Kind::Flag { .. } => vec!["true".into(), "false".into()],
-        Kind::Number { default, range } => {
+        ParamKind::Flag { .. } => vec!["true".into(), "false".into()],
+        ParamKind::Number { default, range } => {
             let low = if range.open { range.low.next_up() } else { range.low };
             let high = if range.high.is_finite() { range.high } else { f64::MAX };
             [default, low, high].map(|value| value.to_string()).to_vec()
         }
+        other => panic!("{}: no strategy has had a parameter that is {other}", param.name),
     }
 }
 
@@ -60,7 +62,7 @@ fn every_parameter_takes_its_range_and_nothing_beyond() {
         for param in spec.params {
             let refused = |value: &str| notation::strategy(spec.name, [(param.name, value)]).is_err();
             assert!(refused("") && refused("NaN") && refused("much"), "{}.{}", spec.name, param.name);
-            let Kind::Number { default, range } = param.kind else { continue };
+            let ParamKind::Number { default, range } = param.kind else { continue };
             assert!(range.contains(default), "{}.{}", spec.name, param.name);
             let below = if range.open { range.low } else { range.low.next_down() };
             for beyond in [below, range.high.next_up(), f64::INFINITY, f64::NEG_INFINITY] {
@@ -136,7 +138,7 @@ fn a_client_says_what_the_strategy_asks_for_and_nothing_more() {
         let asked = run.strategy.weighting.asks();
         let brings_weights = (spec.build)(&fedtvd_core::spec::Settings::defaults(spec)).weighting.is_some();
         assert!(brings_weights || asked == Ask::Nothing, "{} needs no statistic", spec.name);
-        for ask in [Ask::Nothing, Ask::Distance, Ask::Released, Ask::Histogram] {
+        for ask in Ask::ALL {
             let statistic = ask.answer(&sites[1].counts, &q);
             let own = statistic.ask() == asked;
             let profile = Profile { client: 99, size: 10, statistic };

@@ -15,8 +15,6 @@ fn asking(ask: Ask) -> Run {
     run(spec.unwrap_or_else(|| panic!("no strategy asks for {ask:?}")).name, local(1, 8, 0.1, 0.0))
 }
 
-const ASKS: [Ask; 4] = [Ask::Nothing, Ask::Distance, Ask::Released, Ask::Histogram];
-
 fn enrol(run: &Run, reference: &Reference, size: u64, statistic: Statistic) -> Result<(), Refusal> {
     let mut state = State::new(run, vector(&[0.0]), reference.clone());
     state.enrol(run, Profile { client: 3, size, statistic })
@@ -49,7 +47,7 @@ proptest! {
     #[test]
     fn every_honest_client_is_enrolled_against_a_uniform_reference(counts in counts()) {
         let q = Reference::uniform(counts.len());
-        for ask in ASKS {
+        for ask in Ask::ALL {
             let enrolled = enrol(&asking(ask), &q, size(&counts), ask.answer(&counts, &q));
             prop_assert_eq!(enrolled, Ok(()), "{:?}", ask);
         }
@@ -60,7 +58,7 @@ proptest! {
         (counts, q) in counts().prop_filter("two classes", |h| h.len() > 1)
             .prop_flat_map(|h| { let q = reference(h.len()); (Just(h), q) }),
     ) {
-        for ask in ASKS {
+        for ask in Ask::ALL {
             let enrolled = enrol(&asking(ask), &q, size(&counts), ask.answer(&counts, &q));
             prop_assert_eq!(enrolled, Ok(()), "{:?}", ask);
         }

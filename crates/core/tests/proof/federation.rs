@@ -4,7 +4,7 @@ use fedtvd_core::client;
 use fedtvd_core::exact::{Exact, Quadratic, Regression};
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::job::Job;
-use fedtvd_core::layout::{Kind, Layout, Role, Tensor};
+use fedtvd_core::layout::{LayerKind, Layout, Role, Tensor};
 use fedtvd_core::local::Local;
 use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::notation;
@@ -204,9 +204,9 @@ pub(crate) fn buffered_layout() -> Arc<Layout> {
         start: 0,
     };
     Arc::new(Layout::from_tensors(vec![
-        tensor("fc.weight", &[3, 2], Kind::Linear, Role::Weight),
-        tensor("bn.running_mean", &[2], Kind::BatchNorm, Role::RunningMean),
-        tensor("bn.running_var", &[2], Kind::BatchNorm, Role::RunningVariance),
+        tensor("fc.weight", &[3, 2], LayerKind::Linear, Role::Weight),
+        tensor("bn.running_mean", &[2], LayerKind::BatchNorm, Role::RunningMean),
+        tensor("bn.running_var", &[2], LayerKind::BatchNorm, Role::RunningVariance),
     ]))
 }
 

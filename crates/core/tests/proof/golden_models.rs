@@ -3,7 +3,7 @@
 use crate::federation::{Federation, Site, local, run, upload, vector};
 use crate::vectors::{counts, number, numbers, read, rows, same, same_f32};
 use fedtvd_core::exact::{Exact, Quadratic};
-use fedtvd_core::layout::{Kind, Layout, Role, Tensor};
+use fedtvd_core::layout::{LayerKind, Layout, Role, Tensor};
 use fedtvd_core::params::Params;
 use fedtvd_core::round::plan;
 use fedtvd_core::statistic::Reference;
@@ -64,7 +64,7 @@ fn running_statistics_are_averaged_with_the_models_weights() {
         name: name.to_owned(),
         shape: vec![2],
         layer: 0,
-        kind: Kind::BatchNorm,
+        kind: LayerKind::BatchNorm,
         role,
         start: 0,
     };
@@ -95,7 +95,7 @@ fn fednova_averages_a_running_variance_plainly_where_scaling_would_turn_it_negat
         name: name.to_owned(),
         shape: vec![1],
         layer: 0,
-        kind: Kind::BatchNorm,
+        kind: LayerKind::BatchNorm,
         role,
         start: 0,
     };

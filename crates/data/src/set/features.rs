@@ -19,7 +19,7 @@ pub(crate) struct Column {
 pub(crate) enum Entries {
     /// Numbers.
     Numbers(Vec<Option<f64>>),
-    /// One of so many categories.
+    /// One of several categories.
     Categories(Vec<Option<usize>>, usize),
 }
 

@@ -70,7 +70,7 @@ pub enum FetchError {
 
 fn so_far(kept: Option<&Path>) -> String {
     kept.map_or(String::new(), |kept| {
-        format!("what has come so far is kept in {}, and fetching again goes on from there; ", kept.display())
+        format!("what was downloaded is kept in {}, and fetching again resumes from there; ", kept.display())
     })
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
 
 const ONLY_PNG: &str = "PNG images, the only kind that is read (convert others first)";
 
-/// Files that are no PNG.
+/// Files that are not PNG images.
 #[derive(Default)]
 struct PassedOver {
     count: usize,
@@ -77,7 +77,7 @@ impl PassedOver {
 
     fn note(&self) -> Option<String> {
         let first = self.first.as_ref()?.display();
-        Some(format!("{} files that are no PNG are passed over, such as {first}", self.count))
+        Some(format!("{} files that are not PNG images are skipped, such as {first}", self.count))
     }
 }
 
@@ -145,7 +145,7 @@ mod tests {
         let loaded = load(folder.path(), 0.25).unwrap();
         assert_eq!(loaded.class_names, ["cat", "dog"]);
         assert_eq!(loaded.notes.len(), 1);
-        assert!(loaded.notes[0].starts_with("1 files that are no PNG are passed over, such as "));
+        assert!(loaded.notes[0].starts_with("1 files that are not PNG images are skipped, such as "));
         assert_eq!(loaded.samples.labels(), [0, 0, 0, 1, 1, 1, 0, 1]);
         let mut row = [0.0; 12];
         loaded.samples.read(7, &mut row);

@@ -147,7 +147,11 @@ impl DataOptions {
         let label = Some(self.label.as_str()).filter(|label| *label != Self::default().label);
         let idle = [("label", label), ("group", self.group.as_deref())];
         let note = |(key, name): (&str, Option<&str>)| {
-            Some(format!("data.{key} = {} does nothing: {} is no CSV", name.filter(|_| !table)?, self.set))
+            Some(format!(
+                "data.{key} = {} does nothing: {} is not a CSV file",
+                name.filter(|_| !table)?,
+                self.set
+            ))
         };
         idle.into_iter().filter_map(note).collect()
     }
@@ -199,7 +203,7 @@ mod tests {
     fn a_column_that_is_named_where_there_is_no_table_is_said_to_do_nothing() {
         let options = DataOptions { group: Some("ward".to_owned()), ..DataOptions::default() };
         let notes = options.load(&Places::new(None)).unwrap().notes;
-        assert_eq!(notes, ["data.group = ward does nothing: fmnist-mini is no CSV"]);
+        assert_eq!(notes, ["data.group = ward does nothing: fmnist-mini is not a CSV file"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A split as a run uses it: who has which rows, and what a user should know about it.
 
 use super::correlated::tolerance;
-use super::{Deck, Kind, Partition, PartitionFile, SplitError, SplitOptions};
+use super::{Deck, Partition, PartitionFile, SplitError, SplitKind, SplitOptions};
 use crate::holdout::{self, ClientRows, keep_back};
 use crate::statistics::{Statistics, counts};
 use fedtvd_core::statistic::Reference;
@@ -15,7 +15,8 @@ pub struct Terms<'a> {
     pub seed: u64,
     /// Share of its rows that each client keeps back from training, from 0 to below 1.
     pub holdout: f64,
-    /// The label distribution that TVD is measured against; none for that of all clients together.
+    /// The label distribution, over the data's classes, that the total variation distance is measured against; `None`
+    /// for that of all clients together.
     pub reference: Option<&'a Reference>,
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn statistics(training: &Partition, deck: &Deck, terms: &Terms) -> St
         None => {
             let counts: Vec<Vec<u64>> =
                 training.clients.iter().map(|rows| counts(rows, deck.labels, deck.classes)).collect();
-            // One class is no distribution to speak of, and every distance to it is 0.
+            // A single class has no distribution, and every distance to it is 0.
             let reference = Reference::aggregated(counts.iter().map(Vec::as_slice))
                 .unwrap_or_else(|_| Reference::uniform(deck.classes));
             Statistics::of(training, deck.labels, &reference)
@@ -80,15 +81,12 @@ impl SplitOptions {
     /// The training rows dealt to the clients; each has `min_size` left to train on.
     pub fn deal(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
         let terms = &Terms { seed: self.seed.unwrap_or(terms.seed), ..*terms };
-        if let Some(got) = terms.reference.map(Reference::classes).filter(|got| *got != deck.classes) {
-            return Err(SplitError::Reference { got, classes: deck.classes });
-        }
         let dealt = match self.kind {
-            Kind::Natural => {
+            SplitKind::Natural => {
                 let names = deck.groups.map(|groups| groups.names.clone());
                 Dealt { names, ..Dealt::from(deck.natural()?) }
             }
-            Kind::File => {
+            SplitKind::File => {
                 let path = self.file.as_ref().ok_or(SplitError::NoFile)?;
                 PartitionFile::load(path, terms.set, deck)?
             }
@@ -106,8 +104,8 @@ impl SplitOptions {
         let (asked, there) = (self.clients, dealt.partition.clients.len());
         let idle = asked != there && asked != Self::default().clients;
         let why = match self.kind {
-            Kind::Natural => "owners",
-            Kind::File => "clients in the file",
+            SplitKind::Natural => "owners",
+            SplitKind::File => "clients in the file",
             _ => return None,
         };
         idle.then(|| {
@@ -136,7 +134,7 @@ impl SplitOptions {
         let enough = Self { min_size: rows, ..self.clone() };
         match enough.drawn(deck, terms) {
             Ok(partition) => Ok(Dealt::from(partition)),
-            Err(SplitError::Tries { tries, .. }) if self.kind == Kind::Quantity => {
+            Err(SplitError::Tries { tries, .. }) if self.kind == SplitKind::Quantity => {
                 let note = format!(
                     "no draw of {tries} gave every client {rows} rows: each got these first, and the rest is dealt in \
                      Dirichlet({}) proportions",
@@ -180,7 +178,7 @@ mod tests {
     fn sizes_that_are_too_unequal_for_the_least_rows_are_dealt_after_them_and_told() {
         let labels: Vec<u32> = (0..12_000).map(|row| row % 10).collect();
         let deck = Deck { labels: &labels, classes: 10, groups: None };
-        let options = SplitOptions { kind: Kind::Quantity, tries: 20, ..SplitOptions::default() };
+        let options = SplitOptions { kind: SplitKind::Quantity, tries: 20, ..SplitOptions::default() };
         let dealt = options.deal(&deck, &UNSEEDED).unwrap();
         let sizes: Vec<usize> = dealt.partition.clients.iter().map(Vec::len).collect();
         assert_eq!((sizes.iter().min(), sizes.iter().sum::<usize>()), (Some(&2), 12_000));
@@ -202,7 +200,7 @@ mod tests {
              (Cleveland, Hungary): split.kind = natural makes each a client"
         );
         let natural = |clients| {
-            let options = SplitOptions { kind: Kind::Natural, clients, ..SplitOptions::default() };
+            let options = SplitOptions { kind: SplitKind::Natural, clients, ..SplitOptions::default() };
             options.deal(&deck, &UNSEEDED).unwrap().notes
         };
         let said = ["split.clients = 7 does nothing with split.kind = natural: there are 2 owners"];

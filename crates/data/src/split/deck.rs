@@ -70,7 +70,7 @@ impl<'a> Deck<'a> {
         Ok(Partition::new(clients))
     }
 
-    /// Checks that so many clients can have so many rows each.
+    /// Checks that there are enough rows for this many clients of this size.
     pub(crate) fn check(&self, clients: usize, min_size: usize) -> Result<(), SplitError> {
         if clients == 0 {
             return Err(SplitError::range("clients", 0.0, "the numbers from 1"));

@@ -87,14 +87,6 @@ pub enum SplitError {
          a spread above 0, or alpha_even above alpha"
     )]
     NoCorrelation,
-    /// A reference for another number of classes.
-    #[error("labels.reference has {got} numbers, but the data has {classes} classes")]
-    Reference {
-        /// How many numbers.
-        got: usize,
-        /// How many classes.
-        classes: usize,
-    },
     /// A drawn split that fails on data whose owners are known.
     #[error(
         "{error}; the data has {} natural owners ({}): split.kind = natural makes each a client",
@@ -164,7 +156,7 @@ impl SplitError {
         }
     }
 
-    /// Refuses what is no finite number above 0.
+    /// Refuses what is not a finite number above 0.
     pub(crate) fn unless_positive(name: &'static str, value: f64) -> Result<(), Self> {
         if value.is_finite() && value > 0.0 {
             return Ok(());

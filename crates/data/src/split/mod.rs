@@ -23,7 +23,7 @@ pub use error::SplitError;
 pub use file::{FileError, FileFlaw, PartitionFile};
 pub use hsu::Hsu;
 pub use labels::Labels;
-pub use options::{Kind, SplitOptions};
+pub use options::{SplitKind, SplitOptions};
 pub use partition::Partition;
 pub use quantity::Quantity;
 pub use shards::Shards;

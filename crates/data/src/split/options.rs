@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// How rows are dealt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum SplitKind {
     /// Equal parts of the shuffled rows.
     Iid,
     /// Per-class Dirichlet.
@@ -26,7 +26,7 @@ pub enum Kind {
     File,
 }
 
-impl Kind {
+impl SplitKind {
     /// The kinds' names, in the order of the kinds.
     pub const WORDS: &[&str] =
         &["iid", "dirichlet", "hsu", "shards", "labels", "quantity", "correlated", "natural", "file"];
@@ -59,7 +59,7 @@ impl Kind {
 #[derive(Clone, Debug, PartialEq)]
 pub struct SplitOptions {
     /// How rows are dealt.
-    pub kind: Kind,
+    pub kind: SplitKind,
     /// How many clients.
     pub clients: usize,
     /// Concentration of `dirichlet` (per class), `hsu` (total) and the most skewed client of `correlated`.
@@ -92,7 +92,7 @@ impl Default for SplitOptions {
     fn default() -> Self {
         let Dirichlet { clients, alpha, min_size, self_balancing, tries } = Dirichlet::default();
         Self {
-            kind: Kind::Dirichlet,
+            kind: SplitKind::Dirichlet,
             clients,
             alpha,
             min_size,
@@ -113,7 +113,7 @@ impl Default for SplitOptions {
 impl SplitOptions {
     /// The rank correlation of size and TVD that the split was asked for.
     pub fn asked_correlation(&self) -> Option<f64> {
-        (self.kind == Kind::Correlated).then_some(self.correlation)
+        (self.kind == SplitKind::Correlated).then_some(self.correlation)
     }
 
     /// The split of a kind that draws.
@@ -122,19 +122,19 @@ impl SplitOptions {
         let Self { clients, alpha, min_size, self_balancing, tries, shards, labels, .. } = *self;
         let Self { correlation, spread, alpha_even, .. } = *self;
         match self.kind {
-            Kind::Iid => iid::split(deck, clients, seed),
-            Kind::Dirichlet => {
+            SplitKind::Iid => iid::split(deck, clients, seed),
+            SplitKind::Dirichlet => {
                 Dirichlet { clients, alpha, min_size, self_balancing, tries }.split(deck, seed)
             }
-            Kind::Hsu => Hsu { clients, alpha }.split(deck, seed),
-            Kind::Shards => Shards { clients, shards }.split(deck, seed),
-            Kind::Labels => Labels { clients, labels, min_size, tries }.split(deck, seed),
-            Kind::Quantity => self.quantity().split(deck, seed),
-            Kind::Correlated => {
+            SplitKind::Hsu => Hsu { clients, alpha }.split(deck, seed),
+            SplitKind::Shards => Shards { clients, shards }.split(deck, seed),
+            SplitKind::Labels => Labels { clients, labels, min_size, tries }.split(deck, seed),
+            SplitKind::Quantity => self.quantity().split(deck, seed),
+            SplitKind::Correlated => {
                 Correlated { clients, alpha, alpha_even, spread, correlation, min_size, tries }
                     .split(deck, terms)
             }
-            Kind::Natural | Kind::File => unreachable!("these draw nothing"),
+            SplitKind::Natural | SplitKind::File => unreachable!("these draw nothing"),
         }
     }
 

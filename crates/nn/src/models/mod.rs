@@ -6,7 +6,7 @@ mod notation;
 mod perceptron;
 mod resnet;
 
-pub use notation::{LineError, from_lines};
+pub use notation::{LayersError, from_lines};
 
 use fedtvd_core::network::{Layer, Network, NetworkError, Shape};
 use thiserror::Error;

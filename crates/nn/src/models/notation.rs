@@ -20,7 +20,7 @@ use thiserror::Error;
 
 /// What is wrong with a line, or with the network that the lines make.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum LineError {
+pub enum LayersError {
     /// A line that says nothing known.
     #[error("line {line} ({text}), where the shape is {}x{}x{}: {why}", .shape[0], .shape[1], .shape[2])]
     Line {
@@ -45,7 +45,7 @@ pub enum LineError {
 }
 
 /// The network that the lines describe, for samples of shape `input` and `classes` classes.
-pub fn from_lines(lines: &[String], input: Shape, classes: usize) -> Result<Network, LineError> {
+pub fn from_lines(lines: &[String], input: Shape, classes: usize) -> Result<Network, LayersError> {
     let mut reader = Reader { lines, next: 0, classes, convs: 0, linears: 0, norms: 0 };
     let (layers, _) = reader.layers(input, None)?;
     let network = Network { input, classes, layers };
@@ -72,12 +72,12 @@ enum End {
 
 impl Reader<'_> {
     /// Layers up to the end of the lines, or of the block opened at line `opened`.
-    fn layers(&mut self, mut shape: Shape, opened: Option<usize>) -> Result<(Vec<Layer>, End), LineError> {
+    fn layers(&mut self, mut shape: Shape, opened: Option<usize>) -> Result<(Vec<Layer>, End), LayersError> {
         let mut layers = Vec::new();
         while let Some(text) = self.lines.get(self.next) {
             let line = self.next + 1;
             self.next += 1;
-            let wrong = |why: String| LineError::Line { line, text: text.trim().to_owned(), shape, why };
+            let wrong = |why: String| LayersError::Line { line, text: text.trim().to_owned(), shape, why };
             let words: Vec<&str> = text.split_whitespace().collect();
             let layer = match words.as_slice() {
                 [] => continue,
@@ -85,21 +85,22 @@ impl Reader<'_> {
                 ["}"] if opened.is_some() => return Ok((layers, End::Brace)),
                 ["}", ..] => return Err(wrong("no residual block is open here".into())),
                 ["residual", "{"] => self.residual(shape, line)?,
+                ["residual", ..] => return Err(wrong("a residual block opens with residual {".into())),
                 _ => self.layer(&words).map_err(wrong)?,
             };
             shape = layer.output(shape, "").map_err(|error| match error {
                 NetworkError::Misfit { why, .. } => wrong(why),
-                other => LineError::Network(other),
+                other => LayersError::Network(other),
             })?;
             layers.push(layer);
         }
         match opened {
-            Some(line) => Err(LineError::Open { line }),
+            Some(line) => Err(LayersError::Open { line }),
             None => Ok((layers, End::Lines)),
         }
     }
 
-    fn residual(&mut self, shape: Shape, line: usize) -> Result<Layer, LineError> {
+    fn residual(&mut self, shape: Shape, line: usize) -> Result<Layer, LayersError> {
         let (body, end) = self.layers(shape, Some(line))?;
         let shortcut = match end {
             End::Shortcut => self.layers(shape, Some(line))?.0,
@@ -163,7 +164,7 @@ impl Reader<'_> {
             _ => {
                 return Err(format!(
                     "{kind} is not one of conv, linear, relu, maxpool, avgpool, globalpool, batchnorm, groupnorm, \
-                     dropout, flatten, residual"
+                     dropout, flatten, residual {{"
                 ));
             }
         };
@@ -196,7 +197,7 @@ mod tests {
     use super::*;
     use crate::models::named;
 
-    fn read(text: &str, input: Shape, classes: usize) -> Result<Network, LineError> {
+    fn read(text: &str, input: Shape, classes: usize) -> Result<Network, LayersError> {
         let lines: Vec<String> = text.lines().map(str::to_owned).collect();
         from_lines(&lines, input, classes)
     }
@@ -243,6 +244,10 @@ mod tests {
         assert_eq!(
             error("residual {\nconv 6 5x5\n}"),
             "line 1 (residual {), where the shape is 1x28x28: its body gives 6x24x24 and its shortcut 1x28x28"
+        );
+        assert_eq!(
+            error("residual"),
+            "line 1 (residual), where the shape is 1x28x28: a residual block opens with residual {"
         );
         assert_eq!(error("flatten\nlinear 3"), "the network ends with 3x1x1, but 10 classes need 10x1x1");
         assert!(error("conv 99999999999 1x1").contains("conv needs its output channels"));
