@@ -134,7 +134,9 @@ impl Fleet for Federation {
 
     fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure> {
         let evaluation = match &mut self.evaluator {
-            Evaluator::Server { workers, rows, classes } => evaluate(workers, *classes, model, rows)?,
+            Evaluator::Server { workers, rows, classes } => {
+                evaluate(workers, *classes, model, rows).map_err(FleetFailure::Evaluate)?
+            }
             Evaluator::Clients(patience) => {
                 let bytes = Bytes::from(model.to_safetensors());
                 let judged = self.hall.judge(self.round, bytes, self.answered.clone(), *patience);

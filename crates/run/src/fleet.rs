@@ -61,10 +61,10 @@ pub enum FleetFailure {
     Stopped,
     /// The clients' label counts make no reference.
     #[error("labels.reference = aggregated: {0}")]
-    Reference(#[from] ReferenceError),
+    Reference(ReferenceError),
     /// The global model could not be evaluated.
     #[error("evaluating the global model: {0}")]
-    Evaluate(#[from] TrainFailure),
+    Evaluate(TrainFailure),
     /// The disk did not take the updates.
     #[error(
         "the updates of a round do not fit into a temporary file in {folder}: {why}; make room there, let TMPDIR name \

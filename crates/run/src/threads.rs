@@ -70,7 +70,8 @@ impl Fleet for Threads {
         }
         let clients = &self.setup.clients;
         if self.aggregated {
-            reference = Reference::aggregated(clients.iter().map(|client| client.counts.as_slice()))?;
+            let counts = clients.iter().map(|client| client.counts.as_slice());
+            reference = Reference::aggregated(counts).map_err(FleetFailure::Reference)?;
         }
         let ask = self.strategy.weighting.asks();
         let profiles = clients.iter().enumerate().map(|(id, data)| Profile {
@@ -121,7 +122,8 @@ impl Fleet for Threads {
 
     fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure> {
         let samples = &self.setup.samples;
-        Ok(evaluate(&mut self.workers, samples.classes(), model, &samples.test_rows())?)
+        evaluate(&mut self.workers, samples.classes(), model, &samples.test_rows())
+            .map_err(FleetFailure::Evaluate)
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
