@@ -89,7 +89,12 @@ impl JoinError {
             Self::File(error) | Self::Site(SiteError::File(error)) => {
                 matches!(error.error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
             }
-            Self::Link(LinkError::Tls { .. } | LinkError::Address(_) | LinkError::Elsewhere(_))
+            Self::Link(
+                LinkError::Tls { .. }
+                | LinkError::Version(_)
+                | LinkError::Address(_)
+                | LinkError::Elsewhere(_),
+            )
             | Self::Site(_) => false,
         }
     }

@@ -2,7 +2,11 @@
 
 use crate::line::{Heard, connect};
 use crate::tls::{self, TlsError};
-use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PART, PROTOCOL, answer, path, piece, work};
+use crate::wire::federation_client::FederationClient;
+use crate::wire::{
+    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
+    upload_request, work,
+};
 use fedtvd_core::trainer::Evaluation;
 use hyper_util::rt::TokioIo;
 use prost::bytes::Bytes;
@@ -15,11 +19,9 @@ use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_stream::wrappers::ReceiverStream;
-use tonic::client::Grpc;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
-use tonic::{Request, Status, Streaming};
-use tonic_prost::ProstCodec;
+use tonic::{Request, Response, Status, Streaming};
 
 /// How a client proves who it is.
 #[derive(Clone)]
@@ -63,6 +65,9 @@ pub enum LinkError {
         /// For people.
         why: String,
     },
+    /// The server speaks another version of the protocol.
+    #[error(transparent)]
+    Version(#[from] VersionMismatch),
     /// An address that is none.
     #[error("{0} is no address; write HOST:PORT")]
     Address(String),
@@ -96,7 +101,7 @@ const ALIVE: Duration = Duration::from_secs(20);
 
 /// A connection to the server.
 pub struct Link {
-    grpc: Grpc<Channel>,
+    client: FederationClient<Channel>,
     said: Option<MetadataValue<tonic::metadata::Ascii>>,
     heard: Heard,
 }
@@ -143,8 +148,8 @@ impl Link {
         });
         let channel = endpoint.connect_with_connector(connector).await;
         let channel = channel.map_err(|error| trouble(&error, &heard))?;
-        let grpc = Grpc::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        Ok(Self { grpc, said, heard })
+        let client = FederationClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        Ok(Self { client, said, heard })
     }
 
     fn request<T>(&self, message: T) -> Request<T> {
@@ -155,103 +160,70 @@ impl Link {
         request
     }
 
-    fn refused(&self, status: &Status) -> LinkError {
-        match status.metadata().get(CODE).and_then(|code| code.to_str().ok()) {
-            Some(code) => LinkError::Refused {
-                code: code.to_owned(),
-                why: status.message().to_owned(),
-                passing: status.code() == tonic::Code::Unavailable,
-            },
-            None => trouble(status, &self.heard),
-        }
-    }
-
-    async fn unary<T, U>(&mut self, message: T, path: &'static str) -> Result<U, LinkError>
-    where
-        T: prost::Message + Send + 'static,
-        U: prost::Message + Default + Send + Sync + 'static,
-    {
-        let request = self.request(message);
-        self.ready().await?;
-        let path = http::uri::PathAndQuery::from_static(path);
-        let answer = self.grpc.unary(request, path, ProstCodec::<T, U>::default());
-        match tokio::time::timeout(PATIENCE, answer).await {
-            Err(_) => Err(LinkError::Lost("the server does not answer".to_owned())),
-            Ok(answer) => Ok(answer.map_err(|status| self.refused(&status))?.into_inner()),
-        }
-    }
-
-    async fn ready(&mut self) -> Result<(), LinkError> {
-        self.grpc.ready().await.map_err(|error| trouble(&error, &self.heard))
-    }
-
     /// Says hello.
     pub async fn hello(&mut self) -> Result<wire::Welcome, LinkError> {
-        let version = env!("CARGO_PKG_VERSION").to_owned();
-        self.unary(wire::Hello { protocol: PROTOCOL, version }, path::HELLO).await
+        let version = VERSION.to_owned();
+        let request = self.request(wire::HelloRequest { protocol: PROTOCOL, version });
+        let welcome = answered(self.client.hello(request), &self.heard).await?;
+        VersionMismatch::at_client(welcome.protocol, &welcome.version)?;
+        Ok(welcome)
     }
 
     /// Says once what the site has.
     pub async fn enrol(&mut self, enrolment: wire::Enrolment) -> Result<(), LinkError> {
-        let _: wire::Done = self.unary(enrolment, path::ENROL).await?;
-        Ok(())
+        let request = self.request(enrolment);
+        answered(self.client.enrol(request), &self.heard).await.map(|wire::Empty {}| ())
     }
 
     /// Says that there will be no update.
     pub async fn fail(&mut self, run: &str, round: u32, why: String) -> Result<(), LinkError> {
-        let _: wire::Done = self.unary(wire::Failure { run: run.to_owned(), round, why }, path::FAIL).await?;
-        Ok(())
+        let request = self.request(wire::Failure { run: run.to_owned(), round, why });
+        answered(self.client.fail(request), &self.heard).await.map(|wire::Empty {}| ())
     }
 
     /// Sends what the hold-out says of a model.
     pub async fn judge(&mut self, run: &str, round: u32, found: Evaluation) -> Result<(), LinkError> {
-        let counts =
-            wire::Counts { run: run.to_owned(), round, loss: found.loss, confusion: found.confusion };
-        let _: wire::Done = self.unary(counts, path::JUDGE).await?;
-        Ok(())
+        let Evaluation { loss, confusion } = found;
+        let request = self.request(wire::Counts { run: run.to_owned(), round, loss, confusion });
+        answered(self.client.judge(request), &self.heard).await.map(|wire::Empty {}| ())
     }
 
     /// How the federation stands, as JSON; for the operator.
     pub async fn status(&mut self) -> Result<String, LinkError> {
-        let text: wire::Text = self.unary(wire::Ask { run: String::new() }, path::STATUS).await?;
-        Ok(text.text)
+        let request = self.request(wire::StatusRequest {});
+        answered(self.client.status(request), &self.heard).await.map(|reply| reply.json)
     }
 
     /// What there is to do; waits a while for something.
     pub async fn pull(&mut self, run: &str) -> Result<Task, LinkError> {
-        let request = self.request(wire::Ask { run: run.to_owned() });
-        self.ready().await?;
-        let path = http::uri::PathAndQuery::from_static(path::PULL);
-        let codec = ProstCodec::<wire::Ask, wire::Work>::default();
-        let answer = tokio::time::timeout(PATIENCE, self.grpc.server_streaming(request, path, codec)).await;
-        let Ok(answer) = answer else { return Err(LinkError::Lost("the server does not answer".to_owned())) };
-        let mut works = answer.map_err(|status| self.refused(&status))?.into_inner();
-        match self.next(&mut works).await?.and_then(|work| work.kind) {
-            Some(work::Kind::Survey(survey)) => Ok(Task::Survey(survey)),
-            Some(work::Kind::Train(size)) => {
-                Ok(Task::Train(size.round, self.parts(works, size.bytes).await?))
+        let request = self.request(wire::PullRequest { run: run.to_owned() });
+        let mut works = answered(self.client.pull(request), &self.heard).await?;
+        match self.next(&mut works).await?.and_then(|work| work.item) {
+            Some(work::Item::Survey(survey)) => Ok(Task::Survey(survey)),
+            Some(work::Item::Train(wire::Transfer { round, bytes })) => {
+                Ok(Task::Train(round, self.chunks(works, bytes).await?))
             }
-            Some(work::Kind::Judge(size)) => {
-                Ok(Task::Judge(size.round, self.parts(works, size.bytes).await?))
+            Some(work::Item::Evaluate(wire::Transfer { round, bytes })) => {
+                Ok(Task::Judge(round, self.chunks(works, bytes).await?))
             }
-            Some(work::Kind::Finished(finished)) => Ok(Task::Finished(finished)),
-            Some(work::Kind::Wait(_)) => Ok(Task::Wait),
-            Some(work::Kind::Part(_)) | None => Err(LinkError::Lost("the server broke off".to_owned())),
+            Some(work::Item::Finished(finished)) => Ok(Task::Finished(finished)),
+            Some(work::Item::Wait(_)) => Ok(Task::Wait),
+            Some(work::Item::Chunk(_)) | None => Err(LinkError::Lost("the server broke off".to_owned())),
         }
     }
 
     async fn next<T>(&self, stream: &mut Streaming<T>) -> Result<Option<T>, LinkError> {
         match tokio::time::timeout(PATIENCE, stream.message()).await {
             Err(_) => Err(LinkError::Lost("the server fell silent".to_owned())),
-            Ok(message) => message.map_err(|status| self.refused(&status)),
+            Ok(message) => message.map_err(|status| refused(&status, &self.heard)),
         }
     }
 
-    async fn parts(&self, mut works: Streaming<wire::Work>, bytes: u64) -> Result<Vec<u8>, LinkError> {
+    async fn chunks(&self, mut works: Streaming<wire::Work>, bytes: u64) -> Result<Vec<u8>, LinkError> {
         let mut all = Vec::new();
         while let Some(work) = self.next(&mut works).await? {
-            let Some(work::Kind::Part(part)) = work.kind else { break };
-            all.extend_from_slice(&part);
+            let Some(work::Item::Chunk(chunk)) = work.item else { break };
+            all.extend_from_slice(&chunk);
             if all.len() as u64 >= bytes {
                 break;
             }
@@ -265,27 +237,22 @@ impl Link {
 
     /// Sends an update; when this returns, it is on the server's disk.
     pub async fn upload(&mut self, ticket: wire::Ticket, bytes: Bytes) -> Result<wire::Receipt, LinkError> {
-        let piece = |kind| wire::Piece { kind: Some(kind) };
+        let message = |content| wire::UploadRequest { content: Some(content) };
         let (sender, receiver) = mpsc::channel(2);
-        let _ = sender.send(piece(piece::Kind::Ticket(ticket))).await;
+        let _ = sender.send(message(upload_request::Content::Ticket(ticket))).await;
         let request = self.request(ReceiverStream::new(receiver));
-        self.ready().await?;
-        let path = http::uri::PathAndQuery::from_static(path::UPLOAD);
-        let codec = ProstCodec::<wire::Piece, wire::Answer>::default();
-        let answer = tokio::time::timeout(PATIENCE, self.grpc.streaming(request, path, codec)).await;
-        let Ok(answer) = answer else { return Err(LinkError::Lost("the server does not answer".to_owned())) };
-        let mut answers = answer.map_err(|status| self.refused(&status))?.into_inner();
+        let mut replies = answered(self.client.upload(request), &self.heard).await?;
         let mut sender = Some(sender);
         loop {
-            // A server with many uploads at hand lets others wait.
-            let next = answers.message().await.map_err(|status| self.refused(&status))?;
-            match next.and_then(|answer| answer.kind) {
-                Some(answer::Kind::Receipt(receipt)) => return Ok(receipt),
-                Some(answer::Kind::Go(_)) => {
+            // Without a time limit: a server with many uploads at hand lets others wait.
+            let next = replies.message().await.map_err(|status| refused(&status, &self.heard))?;
+            match next.and_then(|reply| reply.step) {
+                Some(upload_reply::Step::Receipt(receipt)) => return Ok(receipt),
+                Some(upload_reply::Step::Proceed(_)) => {
                     let Some(sender) = sender.take() else { continue };
-                    for start in (0..bytes.len()).step_by(PART) {
-                        let part = bytes.slice(start..bytes.len().min(start + PART));
-                        if sender.send(piece(piece::Kind::Part(part))).await.is_err() {
+                    for start in (0..bytes.len()).step_by(CHUNK) {
+                        let chunk = bytes.slice(start..bytes.len().min(start + CHUNK));
+                        if sender.send(message(upload_request::Content::Chunk(chunk))).await.is_err() {
                             // The server has heard enough and says why.
                             break;
                         }
@@ -294,6 +261,28 @@ impl Link {
                 None => return Err(LinkError::Lost("the server gave no receipt".to_owned())),
             }
         }
+    }
+}
+
+/// An answer of the server, if it comes in time.
+async fn answered<T>(
+    answer: impl Future<Output = Result<Response<T>, Status>>,
+    heard: &Heard,
+) -> Result<T, LinkError> {
+    match tokio::time::timeout(PATIENCE, answer).await {
+        Err(_) => Err(LinkError::Lost("the server does not answer".to_owned())),
+        Ok(answer) => Ok(answer.map_err(|status| refused(&status, heard))?.into_inner()),
+    }
+}
+
+fn refused(status: &Status, heard: &Heard) -> LinkError {
+    match status.metadata().get(CODE).and_then(|code| code.to_str().ok()) {
+        Some(code) => LinkError::Refused {
+            code: code.to_owned(),
+            why: status.message().to_owned(),
+            passing: status.code() == tonic::Code::Unavailable,
+        },
+        None => trouble(status, heard),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Why the server refuses: each reason with a code of its own, for logs and scripts, and a sentence.
 
+use crate::wire::VersionMismatch;
 use fedtvd_core::enrolment;
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::profile::ClientId;
@@ -24,13 +25,8 @@ pub enum Refusal {
     #[error("without TLS a client says its number; \"{0}\" is none")]
     NoName(String),
     /// Another version of the protocol.
-    #[error("this server speaks protocol {ours}, the client {theirs}; use the same version of the program")]
-    Protocol {
-        /// The server's.
-        ours: u32,
-        /// The client's.
-        theirs: u32,
-    },
+    #[error(transparent)]
+    Protocol(#[from] VersionMismatch),
     /// Another run.
     #[error("this is run {ours}; the request is for run {theirs}")]
     WrongRun {
@@ -203,7 +199,7 @@ impl Refusal {
             Self::NotOperator => "not-operator",
             Self::NotClient => "not-client",
             Self::NoName(_) => "no-name",
-            Self::Protocol { .. } => "wrong-protocol",
+            Self::Protocol(_) => "wrong-protocol",
             Self::WrongRun { .. } => "wrong-run",
             Self::WrongClient { .. } => "wrong-client",
             Self::NotInRoster(_) => "not-in-roster",

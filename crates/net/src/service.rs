@@ -8,7 +8,8 @@ use crate::hall::Hall;
 use crate::lanes::Lanes;
 use crate::receive::STILL;
 use crate::refusal::{Refusal, plain};
-use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, path};
+use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
+use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,10 +18,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
-use tonic::server::Grpc;
-use tonic::{Request, Response, Status};
-use tonic_prost::ProstCodec;
-use tower::service_fn;
+use tonic::{Request, Response, Status, Streaming};
 
 /// An answer, or a refusal as the wire has it.
 pub(crate) type Answered<T> = Result<Response<T>, Status>;
@@ -35,26 +33,66 @@ pub(crate) struct Desk {
     pub(crate) lanes: Lanes,
 }
 
-/// The service as the transport calls it.
+/// The service as the transport calls it: it limits who asks, the size of a request, and the time that it takes.
 #[derive(Clone)]
-pub(crate) struct Service(Arc<Desk>);
-
-impl Service {
-    /// A service that reads so many uploads at a time; the others wait with nothing sent.
-    pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
-        Self(Arc::new(Desk { hall, identity, lanes: Lanes::new(uploads) }))
-    }
+pub(crate) struct Service {
+    desk: Arc<Desk>,
+    /// For all requests but confusion matrices.
+    small: FederationServer<Desk>,
+    /// For confusion matrices.
+    large: FederationServer<Desk>,
 }
+
+/// Most bytes of a message that is not a confusion matrix: a chunk and its envelope, a statistic.
+const SMALL: usize = 64 << 10;
 
 /// How often the list of clients is looked at when nobody asks.
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Service {
-    /// Keeps the hall told who has a valid certificate, for ever.
+    /// A service that reads at most this many uploads at a time; the others wait with nothing sent.
+    pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
+        let desk = Arc::new(Desk { hall, identity, lanes: Lanes::new(uploads) });
+        let limited = |most| FederationServer::from_arc(Arc::clone(&desk)).max_decoding_message_size(most);
+        Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), desk }
+    }
+
+    /// Tells the hall who has a valid certificate, for ever.
     pub(crate) async fn watch(self) {
-        while let Some(valid) = self.0.identity.valid(&self.0.hall.log) {
-            self.0.hall.allow(valid);
+        while let Some(valid) = self.desk.identity.valid(&self.desk.hall.log) {
+            self.desk.hall.allow(valid);
             tokio::time::sleep(LOOK).await;
+        }
+    }
+
+    async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
+        let Self { desk, mut small, mut large } = self;
+        // Who may not ask is refused before anything of the request is read.
+        let said = request.headers().get(CLIENT).and_then(|said| said.to_str().ok()).unwrap_or("");
+        let guest = request.extensions().get::<Guest>();
+        let Caller { name, peer, asks } = desk.identity.caller(guest, said, &desk.hall.log);
+        if let Err(refusal) = asks {
+            return Refuse { desk, name, peer }.because(&refusal).into_http();
+        }
+        let path = request.uri().path().to_owned();
+        let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
+        let server = if method == Some("/Judge") { &mut large } else { &mut small };
+        let response = tower::Service::call(server, request);
+        let Ok(response) = match method {
+            // Streams have time limits of their own, message by message.
+            Some("/Pull" | "/Upload") => response.await,
+            _ => tokio::time::timeout(STILL, response).await.unwrap_or_else(|_| {
+                Ok(Status::deadline_exceeded("the request did not arrive in full in time").into_http())
+            }),
+        };
+        match Status::from_header_map(response.headers()) {
+            Some(status) if status.code() == tonic::Code::Unimplemented && status.message().is_empty() => {
+                let sentence = format!(
+                    "the server speaks protocol {PROTOCOL} (fedtvd {VERSION}), which has no method {path}"
+                );
+                Status::unimplemented(sentence).into_http()
+            }
+            _ => response,
         }
     }
 }
@@ -69,60 +107,8 @@ impl tower::Service<http::Request<Body>> for Service {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let desk = Arc::clone(&self.0);
-        Box::pin(async move { Ok(dispatch(desk, request).await) })
-    }
-}
-
-/// Most bytes of a message that is no confusion matrix: a part and its envelope, a statistic.
-const SMALL: usize = 64 << 10;
-
-fn grpc<T, U>(largest: usize) -> Grpc<ProstCodec<T, U>>
-where
-    T: prost::Message + Send + 'static,
-    U: prost::Message + Default + Send + 'static,
-{
-    Grpc::new(ProstCodec::default()).max_decoding_message_size(largest)
-}
-
-/// An answer to one message, which may not take for ever to come.
-async fn within(answer: impl Future<Output = http::Response<Body>>) -> http::Response<Body> {
-    let late = |_| Status::deadline_exceeded("the request did not come to its end").into_http();
-    tokio::time::timeout(STILL, answer).await.unwrap_or_else(late)
-}
-
-async fn dispatch(desk: Arc<Desk>, request: http::Request<Body>) -> http::Response<Body> {
-    // Who may not ask is refused before anything of the request is read.
-    let said = request.headers().get(CLIENT).and_then(|said| said.to_str().ok()).unwrap_or("");
-    let guest = request.extensions().get::<Guest>();
-    let Caller { name, peer, asks } = desk.identity.caller(guest, said, &desk.hall.log);
-    if let Err(refusal) = asks {
-        return Refuse { desk, name, peer }.because(&refusal).into_http();
-    }
-    match request.uri().path() {
-        path::HELLO => {
-            within(grpc(SMALL).unary(service_fn(move |r| Arc::clone(&desk).hello(r)), request)).await
-        }
-        path::ENROL => {
-            within(grpc(SMALL).unary(service_fn(move |r| Arc::clone(&desk).enrol(r)), request)).await
-        }
-        path::PULL => {
-            grpc(SMALL).server_streaming(service_fn(move |r| Arc::clone(&desk).pull(r)), request).await
-        }
-        path::UPLOAD => {
-            grpc(SMALL).streaming(service_fn(move |r| Arc::clone(&desk).upload(r)), request).await
-        }
-        path::FAIL => {
-            within(grpc(SMALL).unary(service_fn(move |r| Arc::clone(&desk).fail(r)), request)).await
-        }
-        path::JUDGE => {
-            within(grpc(LARGEST_MESSAGE).unary(service_fn(move |r| Arc::clone(&desk).judge(r)), request))
-                .await
-        }
-        path::STATUS => {
-            within(grpc(SMALL).unary(service_fn(move |r| Arc::clone(&desk).status(r)), request)).await
-        }
-        _ => Status::unimplemented("there is no such method").into_http(),
+        let service = self.clone();
+        Box::pin(async move { Ok(service.respond(request).await) })
     }
 }
 
@@ -142,13 +128,17 @@ impl Desk {
             Err(refusal) => Err(refuse.because(&refusal)),
         }
     }
+}
 
-    async fn hello(self: Arc<Self>, request: Request<wire::Hello>) -> Answered<wire::Welcome> {
+#[tonic::async_trait]
+impl Federation for Desk {
+    type PullStream = Replies<wire::Work>;
+    type UploadStream = Replies<wire::UploadReply>;
+
+    async fn hello(self: Arc<Self>, request: Request<wire::HelloRequest>) -> Answered<wire::Welcome> {
         let (member, refuse) = self.member(&request)?;
-        let theirs = request.get_ref().protocol;
-        if theirs != PROTOCOL {
-            return Err(refuse.because(&Refusal::Protocol { ours: PROTOCOL, theirs }));
-        }
+        let wire::HelloRequest { protocol, version } = request.get_ref();
+        VersionMismatch::at_server(*protocol, version).map_err(|error| refuse.because(&error.into()))?;
         self.hall.greet(&member, None).map_err(|refusal| refuse.because(&refusal))?;
         let terms = &self.hall.terms;
         Ok(Response::new(wire::Welcome {
@@ -163,36 +153,48 @@ impl Desk {
             mode: serde_json::to_string(&terms.run.mode).unwrap_or_default().trim_matches('"').to_owned(),
             rounds: terms.rounds,
             classes: terms.class_names.clone(),
+            version: VERSION.to_owned(),
         }))
     }
 
-    async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Done> {
+    async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
         self.hall.enrol(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
         if let Some(guest) = request.extensions().get::<Guest>() {
             guest.surveyed.store(true, Ordering::Relaxed);
         }
-        Ok(Response::new(wire::Done {}))
+        Ok(Response::new(wire::Empty {}))
     }
 
-    async fn fail(self: Arc<Self>, request: Request<wire::Failure>) -> Answered<wire::Done> {
+    async fn pull(self: Arc<Self>, request: Request<wire::PullRequest>) -> Answered<Self::PullStream> {
+        Desk::pull(self, request).await
+    }
+
+    async fn upload(
+        self: Arc<Self>,
+        request: Request<Streaming<wire::UploadRequest>>,
+    ) -> Answered<Self::UploadStream> {
+        Desk::upload(self, request).await
+    }
+
+    async fn fail(self: Arc<Self>, request: Request<wire::Failure>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
         self.hall.fail(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
-        Ok(Response::new(wire::Done {}))
+        Ok(Response::new(wire::Empty {}))
     }
 
-    async fn judge(self: Arc<Self>, request: Request<wire::Counts>) -> Answered<wire::Done> {
+    async fn judge(self: Arc<Self>, request: Request<wire::Counts>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
         self.hall.count(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
-        Ok(Response::new(wire::Done {}))
+        Ok(Response::new(wire::Empty {}))
     }
 
-    async fn status(self: Arc<Self>, request: Request<wire::Ask>) -> Answered<wire::Text> {
+    async fn status(self: Arc<Self>, request: Request<wire::StatusRequest>) -> Answered<wire::StatusReply> {
         let Caller { name, peer, asks } = self.caller(&request);
         match asks {
             Ok(Asker::Operator) => {
-                let text = serde_json::to_string(&self.hall.status()).unwrap_or_default();
-                Ok(Response::new(wire::Text { text }))
+                let json = serde_json::to_string(&self.hall.status()).unwrap_or_default();
+                Ok(Response::new(wire::StatusReply { json }))
             }
             Ok(Asker::Client(_)) => Err(Refuse { desk: self, name, peer }.because(&Refusal::NotOperator)),
             Err(refusal) => Err(Refuse { desk: self, name, peer }.because(&refusal)),
