@@ -1,4 +1,4 @@
-//! Where connections come in: TLS handshakes side by side, each with its time limit, and a code for each that fails.
+//! Accepts connections: concurrent TLS handshakes, each with a timeout, and a code for each that fails.
 
 use crate::event::{Event, Log};
 use crate::tls;
@@ -17,117 +17,115 @@ use tokio::task::AbortHandle;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::either::Either;
 use tonic::transport::server::Connected;
 
-/// Most connections at a time; more wait in the system's queue.
+/// Maximum number of open connections; more wait in the system's queue.
 const CONNECTIONS: usize = 8192;
-/// Files that the server itself needs open, for updates, checkpoints and logs; connections leave it so many.
+/// File descriptors reserved for the server's own files: updates, checkpoints and logs.
 const OWN_FILES: u64 = 256;
-/// Most connections of one certificate at a time.
+/// Maximum number of open connections of one certificate.
 const CONNECTIONS_EACH: usize = 128;
-/// Most handshakes at a time.
+/// Maximum number of concurrent handshakes.
 const HANDSHAKES: usize = 1024;
-/// How long a handshake may take.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Who is at the other end, as far as the connection tells.
+/// The other end of a connection, as far as the connection itself shows.
 #[derive(Clone, Debug)]
-pub struct Guest {
+pub(crate) struct Peer {
     /// Its address.
-    pub peer: String,
+    pub(crate) address: String,
     /// SHA-256 of its certificate; none without TLS.
-    pub certificate: Option<Arc<str>>,
-    /// Whether it said on this connection what data it has: another process may have other data.
-    pub surveyed: Arc<AtomicBool>,
-    /// The job or model that is on its way out.
-    answering: Arc<Mutex<Option<AbortHandle>>>,
+    pub(crate) certificate: Option<Arc<str>>,
+    /// Whether it has enrolled on this connection: another process of the same client may have other data.
+    pub(crate) surveyed: Arc<AtomicBool>,
+    /// The task that sends it a job or a model.
+    sending: Arc<Mutex<Option<AbortHandle>>>,
 }
 
-impl Guest {
-    fn new(peer: String, certificate: Option<Arc<str>>) -> Self {
-        Self { peer, certificate, surveyed: Arc::default(), answering: Arc::default() }
+impl Peer {
+    fn new(address: String, certificate: Option<Arc<str>>) -> Self {
+        Self { address, certificate, surveyed: Arc::default(), sending: Arc::default() }
     }
 
-    /// Notes what is on its way out; a new question on the same connection ends the answer to the last.
-    pub(crate) fn answering(&self, answer: AbortHandle) {
-        let mut answering = self.answering.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(last) = answering.replace(answer) {
-            last.abort();
+    /// Registers the task that sends a job or a model; a new request on the same connection aborts the previous one.
+    pub(crate) fn sending(&self, task: AbortHandle) {
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(previous) = sending.replace(task) {
+            previous.abort();
         }
     }
 }
 
-/// A connection that came through the door.
-pub struct Visit {
-    guest: Guest,
-    line: Line,
-    _place: OwnedSemaphorePermit,
-    _stay: Option<Stay>,
+/// The byte stream of an accepted connection.
+pub(crate) struct PeerStream {
+    peer: Peer,
+    transport: Transport,
+    _permit: OwnedSemaphorePermit,
+    _slot: Option<Slot>,
 }
+
+/// With TLS, or without.
+type Transport = Either<Box<TlsStream<TcpStream>>, TcpStream>;
 
 /// How many connections each certificate has.
-type Stays = Arc<Mutex<HashMap<Arc<str>, usize>>>;
+type Slots = Arc<Mutex<HashMap<Arc<str>, usize>>>;
 
-/// One connection of a certificate, until it is dropped.
-struct Stay {
+/// One connection of a certificate; dropping it makes room for another.
+struct Slot {
     certificate: Arc<str>,
-    all: Stays,
+    all: Slots,
 }
 
-impl Stay {
-    /// One more, unless there are enough.
-    fn begin(all: &Stays, certificate: &Arc<str>) -> Option<Self> {
-        let mut stays = all.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = stays.entry(Arc::clone(certificate)).or_default();
+impl Slot {
+    /// A slot for one more connection, if the certificate has any left.
+    fn take(all: &Slots, certificate: &Arc<str>) -> Option<Self> {
+        let mut slots = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = slots.entry(Arc::clone(certificate)).or_default();
         if *count == CONNECTIONS_EACH {
             return None;
         }
         *count += 1;
-        drop(stays);
+        drop(slots);
         Some(Self { certificate: Arc::clone(certificate), all: Arc::clone(all) })
     }
 }
 
-impl Drop for Stay {
+impl Drop for Slot {
     fn drop(&mut self) {
-        let mut stays = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = stays.get_mut(&self.certificate) {
+        let mut slots = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = slots.get_mut(&self.certificate) {
             *count -= 1;
             if *count == 0 {
-                stays.remove(&self.certificate);
+                slots.remove(&self.certificate);
             }
         }
     }
 }
 
-enum Line {
-    Tls(Box<TlsStream<TcpStream>>),
-    Plain(TcpStream),
-}
-
-/// Takes connections until the receiver is dropped.
-pub fn incoming(
+/// Accepts connections until the receiver is dropped.
+pub(crate) fn incoming(
     listener: TcpListener,
     config: Option<Arc<rustls::ServerConfig>>,
     log: Log,
-) -> ReceiverStream<io::Result<Visit>> {
+) -> ReceiverStream<io::Result<PeerStream>> {
     let (sender, receiver) = mpsc::channel(HANDSHAKES);
     tokio::spawn(async move {
-        let connections = Arc::new(Semaphore::new(places()));
+        let connections = Arc::new(Semaphore::new(connection_limit()));
         let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
         let acceptor = config.map(TlsAcceptor::from);
-        let stays = Stays::default();
+        let slots = Slots::default();
         loop {
-            let place = Arc::clone(&connections).acquire_owned().await;
-            let Ok(place) = place else { return };
+            let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
             let accepted = tokio::select! {
                 accepted = listener.accept() => accepted,
                 () = sender.closed() => return,
             };
-            let (stream, peer) = match accepted {
+            let (stream, address) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    // Out of file descriptors, or a guest that left at once: others are still welcome.
+                    // Out of file descriptors, or a peer that left at once: others are still accepted.
                     log(&Event::Full { why: error.to_string() });
                     tokio::time::sleep(Duration::from_millis(100)).await;
                     continue;
@@ -135,19 +133,22 @@ pub fn incoming(
             };
             let _ = stream.set_nodelay(true);
             let (acceptor, sender, log) = (acceptor.clone(), sender.clone(), Arc::clone(&log));
-            let stays = Arc::clone(&stays);
-            let Ok(turn) = Arc::clone(&handshakes).acquire_owned().await else { return };
+            let slots = Arc::clone(&slots);
+            let Ok(handshake) = Arc::clone(&handshakes).acquire_owned().await else { return };
             tokio::spawn(async move {
-                let peer = peer.to_string();
-                let visit = match acceptor {
+                let address = address.to_string();
+                let connection = match acceptor {
                     None => {
-                        let guest = Guest::new(peer, None);
-                        Some(Visit { guest, line: Line::Plain(stream), _place: place, _stay: None })
+                        let peer = Peer::new(address, None);
+                        let transport = Either::Right(stream);
+                        Some(PeerStream { peer, transport, _permit: permit, _slot: None })
                     }
-                    Some(acceptor) => greet(&acceptor, stream, peer, (place, turn), &stays, &log).await,
+                    Some(acceptor) => {
+                        shake_hands(&acceptor, stream, address, (permit, handshake), &slots, &log).await
+                    }
                 };
-                if let Some(visit) = visit {
-                    let _ = sender.send(Ok(visit)).await;
+                if let Some(connection) = connection {
+                    let _ = sender.send(Ok(connection)).await;
                 }
             });
         }
@@ -155,9 +156,9 @@ pub fn incoming(
     ReceiverStream::new(receiver)
 }
 
-/// How many connections there may be, with as many open files as the system allows.
+/// Maximum number of connections, after the limit of open files was raised as far as the system allows.
 #[cfg(unix)]
-fn places() -> usize {
+fn connection_limit() -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     // Where it may not be raised, it stays as it is.
@@ -168,100 +169,89 @@ fn places() -> usize {
         .clamp(1, CONNECTIONS)
 }
 
-/// How many connections there may be.
+/// Maximum number of connections.
 #[cfg(not(unix))]
-fn places() -> usize {
+fn connection_limit() -> usize {
     CONNECTIONS
 }
 
-async fn greet(
+async fn shake_hands(
     acceptor: &TlsAcceptor,
     stream: TcpStream,
-    peer: String,
-    (place, turn): (OwnedSemaphorePermit, OwnedSemaphorePermit),
-    stays: &Stays,
+    address: String,
+    (permit, handshake): (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    slots: &Slots,
     log: &Log,
-) -> Option<Visit> {
-    let turned_away = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
-    let greeted = tokio::time::timeout(PATIENCE, acceptor.accept(stream).into_fallible()).await;
-    // From here on nothing is computed: others may begin.
-    drop(turn);
-    match greeted {
+) -> Option<PeerStream> {
+    let refused = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
+    let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream).into_fallible()).await;
+    // From here on nothing is computed: other handshakes may begin.
+    drop(handshake);
+    match accepted {
         Err(_) => {
-            turned_away(peer, "tls-timeout", format!("no handshake within {} s", PATIENCE.as_secs()));
+            let seconds = HANDSHAKE_TIMEOUT.as_secs();
+            refused(address, "tls-timeout", format!("no handshake within {seconds} s"));
             None
         }
         Ok(Err((error, stream))) => {
             let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
             let (code, why) = cause.map_or_else(|| ("tls-failed", error.to_string()), tls::refused);
-            turned_away(peer, code, why);
-            let _ = tokio::time::timeout(PATIENCE, hear_out(stream)).await;
+            refused(address, code, why);
+            let _ = tokio::time::timeout(HANDSHAKE_TIMEOUT, drain(stream)).await;
             None
         }
         Ok(Ok(stream)) => {
             let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let certificate: Option<Arc<str>> = certificate.map(|certificate| Arc::from(sha256(certificate)));
-            let stay = certificate.as_ref().map(|certificate| Stay::begin(stays, certificate));
-            if let Some(None) = stay {
+            let slot = certificate.as_ref().map(|certificate| Slot::take(slots, certificate));
+            if let Some(None) = slot {
                 let why = format!("this certificate has {CONNECTIONS_EACH} connections already");
-                turned_away(peer, "tls-too-many", why);
+                refused(address, "tls-too-many", why);
                 return None;
             }
-            let guest = Guest::new(peer, certificate);
-            Some(Visit { guest, line: Line::Tls(Box::new(stream)), _place: place, _stay: stay.flatten() })
+            let (peer, transport) = (Peer::new(address, certificate), Either::Left(Box::new(stream)));
+            Some(PeerStream { peer, transport, _permit: permit, _slot: slot.flatten() })
         }
     }
 }
 
-/// Lets the other side finish its sentence: a connection closed with unread bytes is reset, and the alert that says
-/// why would be lost.
-async fn hear_out(mut stream: TcpStream) {
+/// Reads what the peer still sends: a connection closed with unread bytes is reset, and the alert that says why it was
+/// refused would be lost.
+async fn drain(mut stream: TcpStream) {
     let _ = stream.shutdown().await;
-    let mut rest = [0; 1024];
-    let mut heard = 0;
-    while let Ok(more @ 1..) = stream.read(&mut rest).await {
-        heard += more;
-        if heard > 64 << 10 {
+    let mut buffer = [0; 1024];
+    let mut drained = 0;
+    while let Ok(more @ 1..) = stream.read(&mut buffer).await {
+        drained += more;
+        if drained > 64 << 10 {
             return;
         }
     }
 }
 
-impl Connected for Visit {
-    type ConnectInfo = Guest;
-    fn connect_info(&self) -> Guest {
-        self.guest.clone()
+impl Connected for PeerStream {
+    type ConnectInfo = Peer;
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
     }
 }
 
-impl AsyncRead for Visit {
+impl AsyncRead for PeerStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().line {
-            Line::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
-            Line::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-        }
+        Pin::new(&mut self.get_mut().transport).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for Visit {
+impl AsyncWrite for PeerStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().line {
-            Line::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
-            Line::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
+        Pin::new(&mut self.get_mut().transport).poll_write(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().line {
-            Line::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-            Line::Plain(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        Pin::new(&mut self.get_mut().transport).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().line {
-            Line::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
-            Line::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.get_mut().transport).poll_shutdown(cx)
     }
 }

@@ -1,10 +1,10 @@
 //! What clients are given to do: they ask, and are kept waiting until there is something.
 
 use crate::admission::Member;
-use crate::door::Guest;
+use crate::door::Peer;
 use crate::phase::Phase;
 use crate::receive::STILL;
-use crate::service::{Answered, Desk, Replies};
+use crate::service::{Answered, FederationService, Replies};
 use crate::wire::{self, CHUNK, work};
 use fedtvd_core::job::Job;
 use prost::bytes::Bytes;
@@ -18,7 +18,7 @@ use tonic::{Request, Response, Status};
 /// How long a client that has nothing to do is kept waiting.
 const POLL: Duration = Duration::from_secs(25);
 
-impl Desk {
+impl FederationService {
     pub(crate) async fn pull(
         self: Arc<Self>,
         request: Request<wire::PullRequest>,
@@ -45,8 +45,8 @@ impl Desk {
             // A client that left takes nothing more.
             let _ = desk.hand_over(todo, &sender).await;
         });
-        if let Some(guest) = request.extensions().get::<Guest>() {
-            guest.answering(answering.abort_handle());
+        if let Some(peer) = request.extensions().get::<Peer>() {
+            peer.sending(answering.abort_handle());
         }
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
@@ -122,7 +122,7 @@ impl Desk {
 
 /// Whether the client said on this connection what data it has.
 fn surveyed<T>(request: &Request<T>) -> bool {
-    request.extensions().get::<Guest>().is_some_and(|guest| guest.surveyed.load(Ordering::Relaxed))
+    request.extensions().get::<Peer>().is_some_and(|peer| peer.surveyed.load(Ordering::Relaxed))
 }
 
 /// What a client is to do.

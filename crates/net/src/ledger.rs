@@ -14,6 +14,7 @@
 //! checked when a server starts again. Updates go when the checkpoint after their round is on the disk; `closed.json`
 //! stays.
 
+use data_encoding::HEXLOWER;
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::profile::{ClientId, Profile};
 use fedtvd_core::statistic::Reference;
@@ -242,16 +243,11 @@ fn hash_of(path: &Path) -> std::io::Result<(String, u64)> {
     loop {
         let read = file.read(&mut block)?;
         if read == 0 {
-            return Ok((hex(&hash.finalize()), bytes));
+            return Ok((HEXLOWER.encode(&hash.finalize()), bytes));
         }
         hash.update(&block[..read]);
         bytes += read as u64;
     }
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> {

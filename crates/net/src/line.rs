@@ -1,4 +1,4 @@
-//! The stream under a client's connection; it remembers why TLS ended it.
+//! The byte stream under a client's connection; it remembers why TLS ended it.
 
 use crate::link::Security;
 use std::io;
@@ -8,82 +8,67 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls;
 use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_util::either::Either;
 
-/// The last TLS failure on a connection; between TLS and gRPC its type is lost.
-pub(crate) type Heard = Arc<Mutex<Option<rustls::Error>>>;
+/// The last TLS failure on a connection; its type is lost between TLS and gRPC.
+pub(crate) type TlsFailure = Arc<Mutex<Option<rustls::Error>>>;
 
 /// A stream that remembers why TLS ended it.
-pub(crate) struct Line {
-    inner: Inner,
-    heard: Heard,
+pub(crate) struct ServerStream {
+    transport: Either<Box<TlsStream<TcpStream>>, TcpStream>,
+    failure: TlsFailure,
 }
 
-enum Inner {
-    Tls(Box<tokio_rustls::client::TlsStream<TcpStream>>),
-    Plain(TcpStream),
-}
-
-/// Dials, and greets by TLS where that is asked for.
+/// Connects, with a TLS handshake where security asks for it.
 pub(crate) async fn connect(
     address: &str,
     host: String,
     security: Security,
-    heard: Heard,
-) -> io::Result<Line> {
+    failure: TlsFailure,
+) -> io::Result<ServerStream> {
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;
-    let inner = match security {
-        Security::Claimed(_) => Inner::Plain(stream),
+    let transport = match security {
+        Security::Claimed(_) => Either::Right(stream),
         Security::Tls(config) => {
             let name = ServerName::try_from(host).map_err(io::Error::other)?;
-            let dialled = TlsConnector::from(config).connect(name, stream).await;
-            Inner::Tls(Box::new(dialled.inspect_err(|error| note(&heard, error))?))
+            let connected = TlsConnector::from(config).connect(name, stream).await;
+            Either::Left(Box::new(connected.inspect_err(|error| remember(&failure, error))?))
         }
     };
-    Ok(Line { inner, heard })
+    Ok(ServerStream { transport, failure })
 }
 
-fn note(heard: &Heard, error: &io::Error) {
+fn remember(failure: &TlsFailure, error: &io::Error) {
     if let Some(error) = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>()) {
-        *heard.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
+        *failure.lock().unwrap_or_else(PoisonError::into_inner) = Some(error.clone());
     }
 }
 
-impl AsyncRead for Line {
+impl AsyncRead for ServerStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Self { inner, heard } = self.get_mut();
-        let read = match inner {
-            Inner::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
-            Inner::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
-        };
+        let Self { transport, failure } = self.get_mut();
+        let read = Pin::new(transport).poll_read(cx, buf);
         if let Poll::Ready(Err(error)) = &read {
-            note(heard, error);
+            remember(failure, error);
         }
         read
     }
 }
 
-impl AsyncWrite for Line {
+impl AsyncWrite for ServerStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match &mut self.get_mut().inner {
-            Inner::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, bytes),
-            Inner::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-        }
+        Pin::new(&mut self.get_mut().transport).poll_write(cx, bytes)
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().inner {
-            Inner::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
-            Inner::Plain(stream) => Pin::new(stream).poll_flush(cx),
-        }
+        Pin::new(&mut self.get_mut().transport).poll_flush(cx)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.get_mut().inner {
-            Inner::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
-            Inner::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-        }
+        Pin::new(&mut self.get_mut().transport).poll_shutdown(cx)
     }
 }

@@ -1,6 +1,6 @@
-//! A client's connection: it dials, speaks the protocol, and says in words why something was refused.
+//! A client's connection to the server: one method per request of the protocol.
 
-use crate::line::{Heard, connect};
+use crate::line::{TlsFailure, connect};
 use crate::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
 use crate::wire::{
@@ -23,58 +23,60 @@ use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status, Streaming};
 
-/// How a client proves who it is.
+/// How a client proves its identity.
 #[derive(Clone)]
 pub enum Security {
-    /// By its certificate.
+    /// With its certificate.
     Tls(Arc<ClientConfig>),
-    /// Not at all: it says who it is. On one machine only.
+    /// Not at all: it claims a number, or "operator". On one machine only.
     Claimed(String),
 }
 
 impl Security {
-    /// A client's, from its folder.
+    /// A client's certificate, from its folder.
     pub fn client(folder: &Path) -> Result<Self, TlsError> {
         Ok(Self::Tls(Arc::new(tls::client(folder)?)))
     }
 
-    /// The operator's, from the authority's folder.
+    /// The operator's certificate, from the authority's folder.
     pub fn operator(folder: &Path) -> Result<Self, TlsError> {
         Ok(Self::Tls(Arc::new(tls::operator(folder)?)))
     }
 }
 
-/// Why the server did not do what was asked.
+/// Why a request failed.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum LinkError {
-    /// It refused.
+pub enum ConnectionError {
+    /// The server refused it.
     #[error("{why} [{code}]")]
     Refused {
-        /// For scripts.
+        /// The code for scripts.
         code: String,
-        /// For people.
+        /// The sentence for people.
         why: String,
-        /// Whether the same may succeed later.
+        /// Whether the same request may succeed later.
         passing: bool,
     },
-    /// The handshake failed for a reason that time does not heal.
+    /// The TLS handshake failed.
     #[error("{why} [{code}]")]
     Tls {
-        /// For scripts.
+        /// The code for scripts.
         code: &'static str,
-        /// For people.
+        /// The sentence for people.
         why: String,
     },
     /// The server speaks another version of the protocol.
     #[error(transparent)]
     Version(#[from] VersionMismatch),
-    /// An address that is none.
-    #[error("{0} is no address; write HOST:PORT")]
+    /// A malformed address.
+    #[error("{0} is not an address; write HOST:PORT")]
     Address(String),
-    /// Without TLS, to another machine.
-    #[error("{0} may be another machine; without TLS only 127.0.0.1, [::1] and localhost are dialled")]
+    /// Another machine, without TLS.
+    #[error(
+        "{0} may be another machine; connections without TLS are limited to 127.0.0.1, [::1] and localhost"
+    )]
     Elsewhere(String),
-    /// The connection failed.
+    /// The connection failed or was lost.
     #[error("{0}")]
     Lost(String),
 }
@@ -82,122 +84,123 @@ pub enum LinkError {
 /// What a client is to do.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Task {
-    /// Say what your labels are like.
+    /// Enrol with a label statistic.
     Survey(wire::Survey),
-    /// Train: a job's bytes.
+    /// Train: the round and the job's bytes.
     Train(u32, Vec<u8>),
-    /// Judge: a model's bytes.
+    /// Evaluate a model: the round and the model's bytes.
     Judge(u32, Vec<u8>),
-    /// Ask again.
+    /// Pull again.
     Wait,
-    /// There is nothing more.
+    /// The federation is over.
     Finished(wire::Finished),
 }
 
-/// How long the server may take to say something.
-const PATIENCE: Duration = Duration::from_secs(90);
-const DIALLING: Duration = Duration::from_secs(10);
-const ALIVE: Duration = Duration::from_secs(20);
+/// Timeout of an answer of the server.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// HTTP/2 keep-alive interval and timeout.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
 /// A connection to the server.
-pub struct Link {
+pub struct Connection {
     client: FederationClient<Channel>,
-    said: Option<MetadataValue<tonic::metadata::Ascii>>,
-    heard: Heard,
+    claimed: Option<MetadataValue<tonic::metadata::Ascii>>,
+    failure: TlsFailure,
 }
 
-impl Link {
-    /// Dials.
-    pub async fn dial(address: &str, security: &Security) -> Result<Self, LinkError> {
+impl Connection {
+    /// Connects to HOST:PORT.
+    pub async fn dial(address: &str, security: &Security) -> Result<Self, ConnectionError> {
         Self::dial_as(address, None, security).await
     }
 
-    /// Dials a server that must show this name, where it is not the host's.
+    /// Connects to a server whose certificate must have this name instead of the host's.
     pub(crate) async fn dial_as(
         address: &str,
         name: Option<&str>,
         security: &Security,
-    ) -> Result<Self, LinkError> {
-        let wrong = || LinkError::Address(address.to_owned());
+    ) -> Result<Self, ConnectionError> {
+        let wrong = || ConnectionError::Address(address.to_owned());
         let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| wrong())?;
         let host = endpoint.uri().host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
         let authority = endpoint.uri().authority();
         if authority.is_none_or(|own| own.as_str() != address || own.port_u16().is_none()) {
             return Err(wrong());
         }
-        if matches!(security, Security::Claimed(_)) && !here(&host) {
-            return Err(LinkError::Elsewhere(address.to_owned()));
+        if matches!(security, Security::Claimed(_)) && !is_loopback(&host) {
+            return Err(ConnectionError::Elsewhere(address.to_owned()));
         }
         let endpoint = endpoint
-            .connect_timeout(DIALLING)
-            .http2_keep_alive_interval(ALIVE)
-            .keep_alive_timeout(ALIVE)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE)
             .keep_alive_while_idle(true);
-        let heard = Heard::default();
-        let said = match security {
-            Security::Claimed(said) => Some(said.parse().map_err(|_| wrong())?),
+        let failure = TlsFailure::default();
+        let claimed = match security {
+            Security::Claimed(claimed) => Some(claimed.parse().map_err(|_| wrong())?),
             Security::Tls(_) => None,
         };
         let host = name.map_or(host, str::to_owned);
         let dialled = address.to_owned();
-        let (security, ear) = (security.clone(), Arc::clone(&heard));
+        let (security, shared) = (security.clone(), Arc::clone(&failure));
         let connector = tower::service_fn(move |_| {
             let (address, host) = (dialled.clone(), host.clone());
-            let (security, heard) = (security.clone(), Arc::clone(&ear));
-            async move { connect(&address, host, security, heard).await.map(TokioIo::new) }
+            let (security, failure) = (security.clone(), Arc::clone(&shared));
+            async move { connect(&address, host, security, failure).await.map(TokioIo::new) }
         });
         let channel = endpoint.connect_with_connector(connector).await;
-        let channel = channel.map_err(|error| trouble(&error, &heard))?;
+        let channel = channel.map_err(|error| lost(&error, &failure))?;
         let client = FederationClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        Ok(Self { client, said, heard })
+        Ok(Self { client, claimed, failure })
     }
 
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
-        if let Some(said) = &self.said {
-            request.metadata_mut().insert(CLIENT, said.clone());
+        if let Some(claimed) = &self.claimed {
+            request.metadata_mut().insert(CLIENT, claimed.clone());
         }
         request
     }
 
-    /// Says hello.
-    pub async fn hello(&mut self) -> Result<wire::Welcome, LinkError> {
+    /// Opens the conversation; fails if the server speaks another version of the protocol.
+    pub async fn hello(&mut self) -> Result<wire::Welcome, ConnectionError> {
         let version = VERSION.to_owned();
         let request = self.request(wire::HelloRequest { protocol: PROTOCOL, version });
-        let welcome = answered(self.client.hello(request), &self.heard).await?;
+        let welcome = answered(self.client.hello(request), &self.failure).await?;
         VersionMismatch::at_client(welcome.protocol, &welcome.version)?;
         Ok(welcome)
     }
 
-    /// Says once what the site has.
-    pub async fn enrol(&mut self, enrolment: wire::Enrolment) -> Result<(), LinkError> {
+    /// Answers a survey.
+    pub async fn enrol(&mut self, enrolment: wire::Enrolment) -> Result<(), ConnectionError> {
         let request = self.request(enrolment);
-        answered(self.client.enrol(request), &self.heard).await.map(|wire::Empty {}| ())
+        answered(self.client.enrol(request), &self.failure).await.map(|wire::Empty {}| ())
     }
 
-    /// Says that there will be no update.
-    pub async fn fail(&mut self, run: &str, round: u32, why: String) -> Result<(), LinkError> {
+    /// Reports that there will be no update.
+    pub async fn fail(&mut self, run: &str, round: u32, why: String) -> Result<(), ConnectionError> {
         let request = self.request(wire::Failure { run: run.to_owned(), round, why });
-        answered(self.client.fail(request), &self.heard).await.map(|wire::Empty {}| ())
+        answered(self.client.fail(request), &self.failure).await.map(|wire::Empty {}| ())
     }
 
-    /// Sends what the hold-out says of a model.
-    pub async fn judge(&mut self, run: &str, round: u32, found: Evaluation) -> Result<(), LinkError> {
+    /// Sends the result of evaluating a model on the hold-out.
+    pub async fn judge(&mut self, run: &str, round: u32, found: Evaluation) -> Result<(), ConnectionError> {
         let Evaluation { loss, confusion } = found;
         let request = self.request(wire::Counts { run: run.to_owned(), round, loss, confusion });
-        answered(self.client.judge(request), &self.heard).await.map(|wire::Empty {}| ())
+        answered(self.client.judge(request), &self.failure).await.map(|wire::Empty {}| ())
     }
 
-    /// How the federation stands, as JSON; for the operator.
-    pub async fn status(&mut self) -> Result<String, LinkError> {
+    /// The state of the federation as JSON; for the operator.
+    pub async fn status(&mut self) -> Result<String, ConnectionError> {
         let request = self.request(wire::StatusRequest {});
-        answered(self.client.status(request), &self.heard).await.map(|reply| reply.json)
+        answered(self.client.status(request), &self.failure).await.map(|reply| reply.json)
     }
 
-    /// What there is to do; waits a while for something.
-    pub async fn pull(&mut self, run: &str) -> Result<Task, LinkError> {
+    /// The next task; the server answers `Task::Wait` if there is none for a while.
+    pub async fn pull(&mut self, run: &str) -> Result<Task, ConnectionError> {
         let request = self.request(wire::PullRequest { run: run.to_owned() });
-        let mut works = answered(self.client.pull(request), &self.heard).await?;
+        let mut works = answered(self.client.pull(request), &self.failure).await?;
         match self.next(&mut works).await?.and_then(|work| work.item) {
             Some(work::Item::Survey(survey)) => Ok(Task::Survey(survey)),
             Some(work::Item::Train(wire::Transfer { round, bytes })) => {
@@ -208,18 +211,20 @@ impl Link {
             }
             Some(work::Item::Finished(finished)) => Ok(Task::Finished(finished)),
             Some(work::Item::Wait(_)) => Ok(Task::Wait),
-            Some(work::Item::Chunk(_)) | None => Err(LinkError::Lost("the server broke off".to_owned())),
+            Some(work::Item::Chunk(_)) | None => {
+                Err(ConnectionError::Lost("the server sent no task".to_owned()))
+            }
         }
     }
 
-    async fn next<T>(&self, stream: &mut Streaming<T>) -> Result<Option<T>, LinkError> {
-        match tokio::time::timeout(PATIENCE, stream.message()).await {
-            Err(_) => Err(LinkError::Lost("the server fell silent".to_owned())),
-            Ok(message) => message.map_err(|status| refused(&status, &self.heard)),
+    async fn next<T>(&self, stream: &mut Streaming<T>) -> Result<Option<T>, ConnectionError> {
+        match tokio::time::timeout(ANSWER_TIMEOUT, stream.message()).await {
+            Err(_) => Err(ConnectionError::Lost("the server stopped sending".to_owned())),
+            Ok(message) => message.map_err(|status| refused(&status, &self.failure)),
         }
     }
 
-    async fn chunks(&self, mut works: Streaming<wire::Work>, bytes: u64) -> Result<Vec<u8>, LinkError> {
+    async fn chunks(&self, mut works: Streaming<wire::Work>, bytes: u64) -> Result<Vec<u8>, ConnectionError> {
         let mut all = Vec::new();
         while let Some(work) = self.next(&mut works).await? {
             let Some(work::Item::Chunk(chunk)) = work.item else { break };
@@ -231,21 +236,25 @@ impl Link {
         if all.len() as u64 == bytes {
             Ok(all)
         } else {
-            Err(LinkError::Lost(format!("{} of {bytes} bytes came", all.len())))
+            Err(ConnectionError::Lost(format!("the download ended after {} of {bytes} bytes", all.len())))
         }
     }
 
     /// Sends an update; when this returns, it is on the server's disk.
-    pub async fn upload(&mut self, ticket: wire::Ticket, bytes: Bytes) -> Result<wire::Receipt, LinkError> {
+    pub async fn upload(
+        &mut self,
+        ticket: wire::Ticket,
+        bytes: Bytes,
+    ) -> Result<wire::Receipt, ConnectionError> {
         let message = |content| wire::UploadRequest { content: Some(content) };
         let (sender, receiver) = mpsc::channel(2);
         let _ = sender.send(message(upload_request::Content::Ticket(ticket))).await;
         let request = self.request(ReceiverStream::new(receiver));
-        let mut replies = answered(self.client.upload(request), &self.heard).await?;
+        let mut replies = answered(self.client.upload(request), &self.failure).await?;
         let mut sender = Some(sender);
         loop {
-            // Without a time limit: a server with many uploads at hand lets others wait.
-            let next = replies.message().await.map_err(|status| refused(&status, &self.heard))?;
+            // Without a timeout: a server with many uploads lets the others wait.
+            let next = replies.message().await.map_err(|status| refused(&status, &self.failure))?;
             match next.and_then(|reply| reply.step) {
                 Some(upload_reply::Step::Receipt(receipt)) => return Ok(receipt),
                 Some(upload_reply::Step::Proceed(_)) => {
@@ -253,48 +262,48 @@ impl Link {
                     for start in (0..bytes.len()).step_by(CHUNK) {
                         let chunk = bytes.slice(start..bytes.len().min(start + CHUNK));
                         if sender.send(message(upload_request::Content::Chunk(chunk))).await.is_err() {
-                            // The server has heard enough and says why.
+                            // The server has closed the stream; its answer says why.
                             break;
                         }
                     }
                 }
-                None => return Err(LinkError::Lost("the server gave no receipt".to_owned())),
+                None => return Err(ConnectionError::Lost("the server gave no receipt".to_owned())),
             }
         }
     }
 }
 
-/// An answer of the server, if it comes in time.
+/// An answer of the server, if it arrives in time.
 async fn answered<T>(
     answer: impl Future<Output = Result<Response<T>, Status>>,
-    heard: &Heard,
-) -> Result<T, LinkError> {
-    match tokio::time::timeout(PATIENCE, answer).await {
-        Err(_) => Err(LinkError::Lost("the server does not answer".to_owned())),
-        Ok(answer) => Ok(answer.map_err(|status| refused(&status, heard))?.into_inner()),
+    failure: &TlsFailure,
+) -> Result<T, ConnectionError> {
+    match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+        Err(_) => Err(ConnectionError::Lost("the server does not answer".to_owned())),
+        Ok(answer) => Ok(answer.map_err(|status| refused(&status, failure))?.into_inner()),
     }
 }
 
-fn refused(status: &Status, heard: &Heard) -> LinkError {
+fn refused(status: &Status, failure: &TlsFailure) -> ConnectionError {
     match status.metadata().get(CODE).and_then(|code| code.to_str().ok()) {
-        Some(code) => LinkError::Refused {
+        Some(code) => ConnectionError::Refused {
             code: code.to_owned(),
             why: status.message().to_owned(),
             passing: status.code() == tonic::Code::Unavailable,
         },
-        None => trouble(status, heard),
+        None => lost(status, failure),
     }
 }
 
 /// Whether a host is this machine.
-fn here(host: &str) -> bool {
+fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-fn trouble(error: &(dyn StdError + 'static), heard: &Heard) -> LinkError {
-    if let Some(error) = &*heard.lock().unwrap_or_else(PoisonError::into_inner) {
+fn lost(error: &(dyn StdError + 'static), failure: &TlsFailure) -> ConnectionError {
+    if let Some(error) = &*failure.lock().unwrap_or_else(PoisonError::into_inner) {
         let (code, why) = tls::declined(error);
-        return LinkError::Tls { code, why };
+        return ConnectionError::Tls { code, why };
     }
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -305,7 +314,7 @@ fn trouble(error: &(dyn StdError + 'static), heard: &Heard) -> LinkError {
         }
         cause = error.source();
     }
-    LinkError::Lost(text)
+    ConnectionError::Lost(text)
 }
 
 #[cfg(test)]
@@ -313,21 +322,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_machine_is_dialled_without_tls() {
+    fn only_this_machine_is_contacted_without_tls() {
         for host in ["127.0.0.1", "127.0.0.2", "::1", "localhost"] {
-            assert!(here(host), "{host}");
+            assert!(is_loopback(host), "{host}");
         }
         for host in ["192.0.2.1", "0.0.0.0", "example.org", "localhost.example.org", ""] {
-            assert!(!here(host), "{host}");
+            assert!(!is_loopback(host), "{host}");
         }
     }
 
     #[tokio::test]
-    async fn an_address_without_a_port_is_none() {
+    async fn an_address_without_a_port_is_refused() {
         for address in ["127.0.0.1", "https://127.0.0.1:1", "127.0.0.1:1/path", "localhost:", "me@127.0.0.1"]
         {
-            let error = Link::dial(address, &Security::Claimed("0".to_owned())).await.err();
-            assert_eq!(error, Some(LinkError::Address(address.to_owned())));
+            let error = Connection::dial(address, &Security::Claimed("0".to_owned())).await.err();
+            assert_eq!(error, Some(ConnectionError::Address(address.to_owned())));
         }
     }
 }

@@ -1,71 +1,70 @@
-//! A log that cannot be filled from outside: of refusals of one kind from one place, a few per minute are told, of one kind
-//! from anywhere some more, and then how many there were.
+//! Rate limit of the log, so that nobody can fill it from outside: per minute, a few refusals with the same code from the
+//! same source are logged, some more with the same code from all sources together, and then how many were suppressed.
 
 use crate::event::{Event, Log};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How many of a kind from one place are told in one window.
-const TOLD: u32 = 20;
-/// How many of a kind are told from all places together.
-const TOLD_OF_ALL: u32 = 200;
-/// How long a window is.
+/// Events with one code from one source that are logged per window.
+const PER_SOURCE: u32 = 20;
+/// Events with one code from all sources together that are logged per window.
+const PER_CODE: u32 = 200;
+/// Length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Most places that are told apart; beyond that all are forgotten and begin anew.
-const PLACES: usize = 4096;
+/// Maximum number of sources that are counted separately; beyond it all counts start again.
+const SOURCES: usize = 4096;
 
-/// What is told of one event.
+/// What the log gets to see of one event.
 #[derive(Debug, PartialEq)]
-enum Told {
-    /// All of it.
-    Whole,
-    /// All of it, and that so many before it were not told.
-    After(u32),
+enum Verdict {
+    /// The event.
+    Logged,
+    /// The number of suppressed events before it, and the event.
+    LoggedAfter(u32),
     /// Nothing.
-    Nothing,
+    Suppressed,
 }
 
-/// When a window began, and what came in it.
+/// When a window began, and the number of events in it.
 type Window = (Instant, u32);
 
 #[derive(Default)]
-struct Muffler {
-    places: HashMap<(&'static str, String), Window>,
-    all: HashMap<&'static str, Window>,
+struct RateLimit {
+    sources: HashMap<(&'static str, String), Window>,
+    codes: HashMap<&'static str, Window>,
 }
 
-impl Muffler {
-    fn hear(&mut self, code: &'static str, place: String, now: Instant) -> Told {
-        let key = (code, place);
-        if self.places.len() >= PLACES && !self.places.contains_key(&key) {
-            self.places.clear();
+impl RateLimit {
+    fn verdict(&mut self, code: &'static str, source: String, now: Instant) -> Verdict {
+        let key = (code, source);
+        if self.sources.len() >= SOURCES && !self.sources.contains_key(&key) {
+            self.sources.clear();
         }
-        // What its own place keeps silent does not silence others.
-        match count(self.places.entry(key).or_insert((now, 0)), TOLD, now) {
-            Told::Nothing => Told::Nothing,
-            told => match count(self.all.entry(code).or_insert((now, 0)), TOLD_OF_ALL, now) {
-                Told::Whole => told,
-                of_all => of_all,
+        // Events that are suppressed for their source do not use up what other sources share.
+        match count(self.sources.entry(key).or_insert((now, 0)), PER_SOURCE, now) {
+            Verdict::Suppressed => Verdict::Suppressed,
+            verdict => match count(self.codes.entry(code).or_insert((now, 0)), PER_CODE, now) {
+                Verdict::Logged => verdict,
+                of_code => of_code,
             },
         }
     }
 }
 
-/// Counts one more in a window of which so many are told.
-fn count((began, count): &mut Window, told: u32, now: Instant) -> Told {
+/// Counts one more event in a window of which `most` are logged.
+fn count((began, count): &mut Window, most: u32, now: Instant) -> Verdict {
     if now.duration_since(*began) >= WINDOW {
-        let silent = count.saturating_sub(told);
+        let suppressed = count.saturating_sub(most);
         (*began, *count) = (now, 1);
-        return if silent > 0 { Told::After(silent) } else { Told::Whole };
+        return if suppressed > 0 { Verdict::LoggedAfter(suppressed) } else { Verdict::Logged };
     }
     *count = count.saturating_add(1);
-    if *count <= told { Told::Whole } else { Told::Nothing }
+    if *count <= most { Verdict::Logged } else { Verdict::Suppressed }
 }
 
-/// What makes two events alike, code and place: what a stranger can repeat at will; none for what the federation itself
-/// does.
-fn kind(event: &Event) -> Option<(&'static str, String)> {
+/// Code and source of an event that a peer can cause at will; none for what the federation itself does.
+fn origin(event: &Event) -> Option<(&'static str, String)> {
     let host = |peer: &str| peer.rsplit_once(':').map_or(peer, |(host, _)| host).to_owned();
     match event {
         Event::Handshake { peer, code, .. } => Some((code, host(peer))),
@@ -79,16 +78,17 @@ fn kind(event: &Event) -> Option<(&'static str, String)> {
     }
 }
 
-/// A log that passes on what is worth telling.
-pub fn muffled(log: Log) -> Log {
-    let muffler = Mutex::new(Muffler::default());
+/// A log that passes on at most a fixed number of refusals per minute.
+pub fn rate_limited(log: Log) -> Log {
+    let limit = Mutex::new(RateLimit::default());
     Arc::new(move |event: &Event| {
-        let Some((code, place)) = kind(event) else { return log(event) };
-        let told = muffler.lock().unwrap_or_else(PoisonError::into_inner).hear(code, place, Instant::now());
-        if let Told::After(silent) = told {
-            log(&Event::Note { note: format!("{silent} more like the next one were not told") });
+        let Some((code, source)) = origin(event) else { return log(event) };
+        let verdict =
+            limit.lock().unwrap_or_else(PoisonError::into_inner).verdict(code, source, Instant::now());
+        if let Verdict::LoggedAfter(suppressed) = verdict {
+            log(&Event::Note { note: format!("{suppressed} events like the next one were not logged") });
         }
-        if told != Told::Nothing {
+        if verdict != Verdict::Suppressed {
             log(event);
         }
     })
@@ -99,44 +99,44 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_alike_a_few_are_told_and_then_how_many_there_were() {
-        let (mut muffler, start) = (Muffler::default(), Instant::now());
-        for _ in 0..TOLD {
-            assert_eq!(muffler.hear("late", "a".to_owned(), start), Told::Whole);
+    fn of_many_equal_events_a_few_are_logged_and_then_how_many_were_not() {
+        let (mut limit, start) = (RateLimit::default(), Instant::now());
+        for _ in 0..PER_SOURCE {
+            assert_eq!(limit.verdict("late", "a".to_owned(), start), Verdict::Logged);
         }
         for _ in 0..500 {
-            assert_eq!(muffler.hear("late", "a".to_owned(), start + WINDOW / 2), Told::Nothing);
+            assert_eq!(limit.verdict("late", "a".to_owned(), start + WINDOW / 2), Verdict::Suppressed);
         }
-        assert_eq!(muffler.hear("late", "b".to_owned(), start + WINDOW / 2), Told::Whole);
-        assert_eq!(muffler.hear("late", "a".to_owned(), start + WINDOW), Told::After(500));
-        assert_eq!(muffler.hear("late", "a".to_owned(), start + WINDOW), Told::Whole);
+        assert_eq!(limit.verdict("late", "b".to_owned(), start + WINDOW / 2), Verdict::Logged);
+        assert_eq!(limit.verdict("late", "a".to_owned(), start + WINDOW), Verdict::LoggedAfter(500));
+        assert_eq!(limit.verdict("late", "a".to_owned(), start + WINDOW), Verdict::Logged);
     }
 
     #[test]
     fn many_strangers_fill_neither_log_nor_memory() {
-        let (mut muffler, start) = (Muffler::default(), Instant::now());
-        let told = (0..3 * PLACES)
-            .filter(|stranger| muffler.hear("tls-failed", stranger.to_string(), start) == Told::Whole)
+        let (mut limit, start) = (RateLimit::default(), Instant::now());
+        let logged = (0..3 * SOURCES)
+            .filter(|stranger| limit.verdict("tls-failed", stranger.to_string(), start) == Verdict::Logged)
             .count();
-        assert_eq!(told, TOLD_OF_ALL as usize);
-        assert!(muffler.places.len() <= PLACES);
-        for stranger in 0..3 * PLACES {
+        assert_eq!(logged, PER_CODE as usize);
+        assert!(limit.sources.len() <= SOURCES);
+        for stranger in 0..3 * SOURCES {
             let hour = Duration::from_secs(3600) * (stranger / 100) as u32;
-            muffler.hear("tls-failed", stranger.to_string(), start + hour);
+            limit.verdict("tls-failed", stranger.to_string(), start + hour);
         }
-        assert!(muffler.places.len() <= PLACES);
+        assert!(limit.sources.len() <= SOURCES);
     }
 
     #[test]
-    fn what_the_federation_itself_does_is_always_told() {
+    fn what_the_federation_itself_does_is_always_logged() {
         let heard = Arc::new(Mutex::new(0));
         let count = Arc::clone(&heard);
-        let log = muffled(Arc::new(move |_: &Event| *count.lock().unwrap() += 1));
+        let log = rate_limited(Arc::new(move |_: &Event| *count.lock().unwrap() += 1));
         for round in 0..100 {
             log(&Event::Accepted { client: 1, round, bytes: 1 });
             let peer = format!("127.0.0.1:{}", 1000 + round);
             log(&Event::Handshake { peer, code: "tls-failed", why: String::new() });
         }
-        assert_eq!(*heard.lock().unwrap(), 100 + TOLD);
+        assert_eq!(*heard.lock().unwrap(), 100 + PER_SOURCE);
     }
 }

@@ -2,10 +2,10 @@
 //! whatever its size.
 
 use crate::admission::{Admission, Arrival, disk};
-use crate::ledger::hex;
 use crate::refusal::Refusal;
-use crate::service::{Answered, Desk, Replies};
+use crate::service::{Answered, FederationService, Replies};
 use crate::wire::{self, upload_reply, upload_request};
+use data_encoding::HEXLOWER;
 use prost::bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -23,7 +23,7 @@ pub(crate) const STILL: Duration = Duration::from_secs(60);
 /// The slowest upload, in bytes per second beyond the time for which it may stand still.
 const SLOWEST: u64 = 8 << 10;
 
-impl Desk {
+impl FederationService {
     pub(crate) async fn upload(
         self: Arc<Self>,
         request: Request<Streaming<wire::UploadRequest>>,
@@ -46,13 +46,13 @@ impl Desk {
             let receipt = match admission {
                 Admission::Already => Ok(wire::Receipt { already: true }),
                 Admission::Wanted(arrival) => {
-                    let Some(_turn) = self.lanes.enter().await else { return };
+                    let Some(_turn) = self.upload_limit.acquire().await else { return };
                     if sender.send(reply(upload_reply::Step::Proceed(wire::Empty {}))).await.is_err() {
                         return;
                     }
                     // Whoever was revoked while it sent is refused like one that was revoked before.
                     let desk = Arc::clone(&self);
-                    let still = move || desk.caller(&caller).asks.map(|_| ());
+                    let still = move || desk.caller(&caller).role.map(|_| ());
                     receive(arrival, &mut pieces, still).await.map(|()| wire::Receipt { already: false })
                 }
             };
@@ -118,7 +118,7 @@ fn store(
     let mut hash = Sha256::new();
     while let Some(part) = parts.blocking_recv() {
         let Some(part) = part else {
-            let got = hex(&hash.finalize());
+            let got = HEXLOWER.encode(&hash.finalize());
             if got != arrival.hash {
                 return Err(Refusal::WrongHash { got, announced: arrival.hash.clone() });
             }

@@ -1,11 +1,11 @@
-//! The gRPC service: who asks, then what; refusals before anything is read.
+//! The gRPC service: it identifies the caller before it reads the request, then dispatches to the handlers.
 
 use crate::admission::Member;
-use crate::caller::{Asker, Caller, Identity};
-use crate::door::Guest;
+use crate::caller::{Authentication, Caller, Role};
+use crate::door::Peer;
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::lanes::Lanes;
+use crate::lanes::UploadLimit;
 use crate::receive::STILL;
 use crate::refusal::{Refusal, plain};
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
@@ -20,59 +20,59 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::body::Body;
 use tonic::{Request, Response, Status, Streaming};
 
-/// An answer, or a refusal as the wire has it.
+/// A response, or a refusal as a gRPC status.
 pub(crate) type Answered<T> = Result<Response<T>, Status>;
-/// Messages that go out one after the other.
+/// A stream of messages to the client.
 pub(crate) type Replies<T> = ReceiverStream<Result<T, Status>>;
 
-/// Where requests are answered.
-pub(crate) struct Desk {
+/// The handlers of all requests.
+pub(crate) struct FederationService {
     pub(crate) hall: Arc<Hall>,
-    identity: Identity,
-    /// Places for uploads that are read.
-    pub(crate) lanes: Lanes,
+    authentication: Authentication,
+    pub(crate) upload_limit: UploadLimit,
 }
 
-/// The service as the transport calls it: it limits who asks, the size of a request, and the time that it takes.
+/// The service as the transport calls it: it checks who asks, and limits the size of a request and the time it takes.
 #[derive(Clone)]
-pub(crate) struct Service {
-    desk: Arc<Desk>,
+pub(crate) struct Guard {
+    service: Arc<FederationService>,
     /// For all requests but confusion matrices.
-    small: FederationServer<Desk>,
+    small: FederationServer<FederationService>,
     /// For confusion matrices.
-    large: FederationServer<Desk>,
+    large: FederationServer<FederationService>,
 }
 
 /// Most bytes of a message that is not a confusion matrix: a chunk and its envelope, a statistic.
 const SMALL: usize = 64 << 10;
 
-/// How often the list of clients is looked at when nobody asks.
-const LOOK: Duration = Duration::from_secs(1);
+/// How often the list of clients is checked when nobody asks.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-impl Service {
+impl Guard {
     /// A service that reads at most this many uploads at a time; the others wait with nothing sent.
-    pub(crate) fn new(hall: Arc<Hall>, identity: Identity, uploads: usize) -> Self {
-        let desk = Arc::new(Desk { hall, identity, lanes: Lanes::new(uploads) });
-        let limited = |most| FederationServer::from_arc(Arc::clone(&desk)).max_decoding_message_size(most);
-        Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), desk }
+    pub(crate) fn new(hall: Arc<Hall>, authentication: Authentication, uploads: usize) -> Self {
+        let upload_limit = UploadLimit::new(uploads);
+        let service = Arc::new(FederationService { hall, authentication, upload_limit });
+        let limited = |most| FederationServer::from_arc(Arc::clone(&service)).max_decoding_message_size(most);
+        Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), service }
     }
 
-    /// Tells the hall who has a valid certificate, for ever.
+    /// Keeps the hall informed who has a valid certificate; without TLS there is nothing to do.
     pub(crate) async fn watch(self) {
-        while let Some(valid) = self.desk.identity.valid(&self.desk.hall.log) {
-            self.desk.hall.allow(valid);
-            tokio::time::sleep(LOOK).await;
+        while let Some(valid) = self.service.authentication.valid(&self.service.hall.log) {
+            self.service.hall.allow(valid);
+            tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
 
     async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
-        let Self { desk, mut small, mut large } = self;
-        // Who may not ask is refused before anything of the request is read.
-        let said = request.headers().get(CLIENT).and_then(|said| said.to_str().ok()).unwrap_or("");
-        let guest = request.extensions().get::<Guest>();
-        let Caller { name, peer, asks } = desk.identity.caller(guest, said, &desk.hall.log);
-        if let Err(refusal) = asks {
-            return Refuse { desk, name, peer }.because(&refusal).into_http();
+        let Self { service, mut small, mut large } = self;
+        // Whoever may not ask is refused before anything of the request is read.
+        let claimed = request.headers().get(CLIENT).and_then(|claimed| claimed.to_str().ok()).unwrap_or("");
+        let peer = request.extensions().get::<Peer>();
+        let Caller { name, address, role } = service.authentication.caller(peer, claimed, &service.hall.log);
+        if let Err(refusal) = role {
+            return Refuse { service, name, address }.because(&refusal).into_http();
         }
         let path = request.uri().path().to_owned();
         let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
@@ -97,7 +97,7 @@ impl Service {
     }
 }
 
-impl tower::Service<http::Request<Body>> for Service {
+impl tower::Service<http::Request<Body>> for Guard {
     type Response = http::Response<Body>;
     type Error = Infallible;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
@@ -107,31 +107,32 @@ impl tower::Service<http::Request<Body>> for Service {
     }
 
     fn call(&mut self, request: http::Request<Body>) -> Self::Future {
-        let service = self.clone();
-        Box::pin(async move { Ok(service.respond(request).await) })
+        let guard = self.clone();
+        Box::pin(async move { Ok(guard.respond(request).await) })
     }
 }
 
-impl Desk {
+impl FederationService {
     pub(crate) fn caller<T>(&self, request: &Request<T>) -> Caller {
-        let said = request.metadata().get(CLIENT).and_then(|said| said.to_str().ok());
-        self.identity.caller(request.extensions().get::<Guest>(), said.unwrap_or(""), &self.hall.log)
+        let claimed = request.metadata().get(CLIENT).and_then(|claimed| claimed.to_str().ok());
+        let peer = request.extensions().get::<Peer>();
+        self.authentication.caller(peer, claimed.unwrap_or(""), &self.hall.log)
     }
 
     /// The client that asks, with a way to refuse it.
     pub(crate) fn member<T>(self: &Arc<Self>, request: &Request<T>) -> Result<(Member, Refuse), Status> {
-        let Caller { name, peer, asks } = self.caller(request);
-        let refuse = Refuse { desk: Arc::clone(self), name, peer };
-        match asks {
-            Ok(Asker::Client(member)) => Ok((member, refuse)),
-            Ok(Asker::Operator) => Err(refuse.because(&Refusal::NotClient)),
+        let Caller { name, address, role } = self.caller(request);
+        let refuse = Refuse { service: Arc::clone(self), name, address };
+        match role {
+            Ok(Role::Client(member)) => Ok((member, refuse)),
+            Ok(Role::Operator) => Err(refuse.because(&Refusal::NotClient)),
             Err(refusal) => Err(refuse.because(&refusal)),
         }
     }
 }
 
 #[tonic::async_trait]
-impl Federation for Desk {
+impl Federation for FederationService {
     type PullStream = Replies<wire::Work>;
     type UploadStream = Replies<wire::UploadReply>;
 
@@ -160,21 +161,21 @@ impl Federation for Desk {
     async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
         self.hall.enrol(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
-        if let Some(guest) = request.extensions().get::<Guest>() {
-            guest.surveyed.store(true, Ordering::Relaxed);
+        if let Some(peer) = request.extensions().get::<Peer>() {
+            peer.surveyed.store(true, Ordering::Relaxed);
         }
         Ok(Response::new(wire::Empty {}))
     }
 
     async fn pull(self: Arc<Self>, request: Request<wire::PullRequest>) -> Answered<Self::PullStream> {
-        Desk::pull(self, request).await
+        FederationService::pull(self, request).await
     }
 
     async fn upload(
         self: Arc<Self>,
         request: Request<Streaming<wire::UploadRequest>>,
     ) -> Answered<Self::UploadStream> {
-        Desk::upload(self, request).await
+        FederationService::upload(self, request).await
     }
 
     async fn fail(self: Arc<Self>, request: Request<wire::Failure>) -> Answered<wire::Empty> {
@@ -190,30 +191,32 @@ impl Federation for Desk {
     }
 
     async fn status(self: Arc<Self>, request: Request<wire::StatusRequest>) -> Answered<wire::StatusReply> {
-        let Caller { name, peer, asks } = self.caller(&request);
-        match asks {
-            Ok(Asker::Operator) => {
+        let Caller { name, address, role } = self.caller(&request);
+        match role {
+            Ok(Role::Operator) => {
                 let json = serde_json::to_string(&self.hall.status()).unwrap_or_default();
                 Ok(Response::new(wire::StatusReply { json }))
             }
-            Ok(Asker::Client(_)) => Err(Refuse { desk: self, name, peer }.because(&Refusal::NotOperator)),
-            Err(refusal) => Err(Refuse { desk: self, name, peer }.because(&refusal)),
+            Ok(Role::Client(_)) => {
+                Err(Refuse { service: self, name, address }.because(&Refusal::NotOperator))
+            }
+            Err(refusal) => Err(Refuse { service: self, name, address }.because(&refusal)),
         }
     }
 }
 
-/// Tells the log and the client why.
+/// Refuses requests of one caller, with an event in the log and a sentence to the client.
 pub(crate) struct Refuse {
-    desk: Arc<Desk>,
+    service: Arc<FederationService>,
     name: Option<String>,
-    peer: String,
+    address: String,
 }
 
 impl Refuse {
     pub(crate) fn because(&self, refusal: &Refusal) -> Status {
-        let (client, peer) = (self.name.as_deref().map(plain), self.peer.clone());
+        let (client, peer) = (self.name.as_deref().map(plain), self.address.clone());
         let why = plain(&refusal.to_string());
-        (self.desk.hall.log)(&Event::Refused { client, peer, code: refusal.code(), why: why.clone() });
+        (self.service.hall.log)(&Event::Refused { client, peer, code: refusal.code(), why: why.clone() });
         let code = if refusal.passing() { tonic::Code::Unavailable } else { tonic::Code::FailedPrecondition };
         let mut status = Status::new(code, why);
         status.metadata_mut().insert(CODE, tonic::metadata::MetadataValue::from_static(refusal.code()));

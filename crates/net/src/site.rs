@@ -1,5 +1,5 @@
-//! A site: its data, its trainer, and what it remembers between rounds. None of it leaves, but updates and the
-//! statistic that was asked for.
+//! A site: its data, its trainer, and what it remembers between rounds. Only updates, counts of the hold-out and the
+//! requested label statistic leave it.
 
 use crate::wire;
 use fedtvd_core::client::train;
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A site that has heard which model is trained.
+/// A site that knows which model it trains.
 pub struct Site {
     client: ClientId,
     cpu: Cpu,
@@ -28,22 +28,22 @@ pub struct Site {
     rows: Vec<u32>,
     holdout: Vec<u32>,
     counts: Vec<u64>,
-    /// Where memories of this run are kept.
+    /// Folder for the memories of this run.
     folder: PathBuf,
 }
 
 /// Why a site cannot take part.
 #[derive(Debug, Error)]
 pub enum SiteError {
-    /// A server of another version.
-    #[error("the server sent {what} that does not read: {why}")]
+    /// A malformed message.
+    #[error("the server sent {what} that cannot be read: {why}")]
     Unreadable {
-        /// What.
+        /// What the server sent.
         what: &'static str,
-        /// In what way.
+        /// Why it cannot be read.
         why: String,
     },
-    /// A model for other samples.
+    /// A model for samples of another shape.
     #[error(
         "the federation trains on samples of shape {theirs:?} with {their_classes} classes; this site has {ours:?} with {classes}"
     )]
@@ -57,7 +57,7 @@ pub enum SiteError {
         /// The site's.
         classes: usize,
     },
-    /// Classes of other names: what one site calls 0 would be 1 at another.
+    /// Other class names, or another order: one site's class 0 would be another's class 1.
     #[error("the federation's classes are {}; this site's are {}", .theirs.join(", "), .ours.join(", "))]
     Classes {
         /// The federation's.
@@ -65,7 +65,7 @@ pub enum SiteError {
         /// The site's.
         ours: Vec<String>,
     },
-    /// A model that is none.
+    /// An invalid model.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// A model that cannot be trained here.
@@ -77,7 +77,7 @@ pub enum SiteError {
 }
 
 impl Site {
-    /// Gets ready for the run that the server's welcome describes; memories go below `folder`.
+    /// A site for the run that the server's welcome describes; memories are stored below `folder`.
     pub fn new(
         welcome: &wire::Welcome,
         samples: &Arc<Samples>,
@@ -115,7 +115,7 @@ impl Site {
         Ok(Self { client: welcome.client, cpu, layout, rows, holdout, counts, folder })
     }
 
-    /// What it says of itself, and no more than was asked.
+    /// The answer to a survey: what it asks for and no more.
     pub fn enrolment(&self, run: &str, survey: &wire::Survey) -> Result<wire::Enrolment, SiteError> {
         let unreadable =
             |error: serde_json::Error| SiteError::Unreadable { what: "a question", why: error.to_string() };
@@ -134,7 +134,7 @@ impl Site {
         })
     }
 
-    /// The bytes of an update, trained as a job orders. What it is to remember is on the disk before the update is out.
+    /// The bytes of an update, trained as a job says. What the site must remember is on the disk before this returns.
     pub fn train(&mut self, bytes: &[u8]) -> Result<Result<Vec<u8>, ClientFailure>, FileError> {
         let bad = |why: String| Ok(Err(ClientFailure::BadJob(why)));
         let job = match Job::from_bytes(bytes, &self.layout) {
@@ -142,7 +142,7 @@ impl Site {
             Err(error) => return bad(error.to_string()),
         };
         if job.client != self.client {
-            return bad(format!("it is client {}'s", job.client));
+            return bad(format!("it is for client {}", job.client));
         }
         let strategy = match notation::strategy(&job.offer.strategy, []) {
             Ok(strategy) => strategy,
@@ -165,7 +165,7 @@ impl Site {
         }
     }
 
-    /// What the hold-out says of a model.
+    /// Evaluates a model on the hold-out.
     pub fn judge(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
         let params = Params::from_safetensors(bytes, &self.layout).map_err(|error| error.to_string())?;
         if self.holdout.is_empty() {
@@ -178,7 +178,7 @@ impl Site {
         self.folder.join(format!("memory-{round}.safetensors"))
     }
 
-    /// The memory of a round; none where it is lost or damaged, which the record will say.
+    /// The memory of a round; none if it is lost or damaged, which the round's record will show.
     fn recall(&self, round: u32) -> Result<Option<Memory>, FileError> {
         let path = self.memory(round);
         if !path.exists() {
@@ -188,7 +188,7 @@ impl Site {
         Ok(Memory::from_bytes(&bytes).ok())
     }
 
-    /// Keeps the memory that the job went on from, in case its update is not accepted, and the new one.
+    /// Stores the new memory and keeps the one that the job started from, in case its update is not accepted.
     fn learn(&self, job: &Job, memory: &Memory) -> Result<(), FileError> {
         std::fs::create_dir_all(&self.folder).map_err(doing("making", &self.folder))?;
         write(&self.memory(job.offer.round), &memory.to_bytes())?;

@@ -3,7 +3,7 @@
 use crate::puppet::Puppet;
 use crate::roster::{SETTINGS, answer};
 use crate::stage::{Stage, config};
-use fedtvd_net::certs::Wish;
+use fedtvd_net::certs::CertificateRequest;
 use fedtvd_net::event::Event;
 use fedtvd_net::link::Task;
 use fedtvd_net::start::{Options, Ready, Work, farewell};
@@ -71,8 +71,8 @@ fn noted(stage: &Stage, start: &str) {
     });
 }
 
-fn wish(client: u32) -> Wish {
-    Wish { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 }
+fn wish(client: u32) -> CertificateRequest {
+    CertificateRequest { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use fedtvd_core::trainer::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::agent;
 use fedtvd_net::event::{Event, Log};
-use fedtvd_net::link::{LinkError, Security, Task};
+use fedtvd_net::link::{ConnectionError, Security, Task};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{Options, prepare};
 use fedtvd_net::status::ask;
@@ -224,7 +224,7 @@ async fn a_full_disk_refuses_an_update_and_takes_it_when_there_is_room_again() {
     let beside = stage.path("run/federation/round-000000/client-0.partial");
     std::os::unix::fs::symlink("/dev/full", &beside).unwrap();
     let refused = zero.send(0, bytes.clone()).await;
-    assert!(matches!(&refused, Err(LinkError::Refused { passing: true, .. })), "{refused:?}");
+    assert!(matches!(&refused, Err(ConnectionError::Refused { passing: true, .. })), "{refused:?}");
     assert_eq!(code(refused), "disk-full");
     assert!(!beside.exists());
     assert!(!zero.send(0, bytes).await.unwrap());

@@ -3,7 +3,7 @@
 use crate::stage::{Stage, config};
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::agent;
-use fedtvd_net::link::{Link, LinkError, Security};
+use fedtvd_net::link::{Connection, ConnectionError, Security};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::Options;
 use fedtvd_net::wire::federation_client::FederationClient;
@@ -91,8 +91,8 @@ async fn a_client_refuses_a_server_of_another_protocol_and_names_both_versions()
              sides (server {shown}, client {VERSION})"
         );
         let security = Security::Claimed("0".to_owned());
-        let error = Link::dial(&server, &security).await.unwrap().hello().await.unwrap_err();
-        assert!(matches!(error, LinkError::Version(_)), "{error:?}");
+        let error = Connection::dial(&server, &security).await.unwrap().hello().await.unwrap_err();
+        assert!(matches!(error, ConnectionError::Version(_)), "{error:?}");
         assert_eq!(error.to_string(), sentence);
         // It does not try again.
         let data = DataOptions::default().load(&Places::new(None)).unwrap();
