@@ -3,8 +3,8 @@
 use crate::request::{Failure, Output};
 use clap::{Args, Subcommand};
 use fedtvd_core::profile::ClientId;
-use fedtvd_net::allow::{AllowList, Listed};
-use fedtvd_net::certs::{Authority, AuthorityError, CertificateRequest};
+use fedtvd_net::identity::{AllowList, Listed};
+use fedtvd_net::identity::{Authority, AuthorityError, CertificateRequest};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -4,8 +4,8 @@ use crate::request::{Failure, Output, tell};
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_data::set::{DataOptions, Places};
-use fedtvd_net::agent::{self, JoinError, Progress};
-use fedtvd_net::link::{ConnectionError, Security};
+use fedtvd_net::client::{self, JoinError, Progress};
+use fedtvd_net::client::{ConnectionError, Security};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -57,7 +57,7 @@ impl Join {
             let data = PathBuf::from(&self.data);
             if data.is_dir() { data.join(".fedtvd") } else { data.with_extension("fedtvd") }
         });
-        let options = agent::Options {
+        let options = client::Options {
             server: self.server.clone(),
             security: self.security()?,
             samples: data.samples,
@@ -70,7 +70,7 @@ impl Join {
                 tell(text(progress));
             }
         };
-        let finished = agent::take_part(options, &report).map_err(failure)?;
+        let finished = client::take_part(options, &report).map_err(failure)?;
         let view = View { rounds: finished.rounds, model_hash: finished.model_hash };
         self.output.answer(&view, || format!("the federation is over after {} rounds\n", view.rounds))
     }

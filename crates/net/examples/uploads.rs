@@ -13,7 +13,7 @@ use fedtvd_core::layout::Layout;
 use fedtvd_core::network::Network;
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_core::updates::{Report, Upload};
-use fedtvd_net::link::{Connection, Security, Task};
+use fedtvd_net::client::{Connection, Security, Task};
 use fedtvd_net::wire;
 use fedtvd_run::digest::sha256;
 use std::error::Error;

@@ -4,7 +4,7 @@ use crate::event::Event;
 use crate::hall::Hall;
 use crate::ledger::Answer;
 use crate::phase::{Inner, Phase, Seen};
-use crate::refusal::{Refusal, plain};
+use crate::server::refusal::{Refusal, plain};
 use crate::stored::{self, Stored, unreadable};
 use crate::wire;
 use fedtvd_core::enrolment;

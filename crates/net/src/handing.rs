@@ -1,10 +1,10 @@
 //! What clients are given to do: they ask, and are kept waiting until there is something.
 
 use crate::admission::Member;
-use crate::door::Peer;
 use crate::phase::Phase;
 use crate::receive::STILL;
-use crate::service::{Answered, FederationService, Replies};
+use crate::server::connections::Peer;
+use crate::server::service::{Answered, FederationService, Replies};
 use crate::wire::{self, CHUNK, work};
 use fedtvd_core::job::Job;
 use prost::bytes::Bytes;

@@ -2,8 +2,8 @@
 //! whatever its size.
 
 use crate::admission::{Admission, Arrival, disk};
-use crate::refusal::Refusal;
-use crate::service::{Answered, FederationService, Replies};
+use crate::server::refusal::Refusal;
+use crate::server::service::{Answered, FederationService, Replies};
 use crate::wire::{self, upload_reply, upload_request};
 use data_encoding::HEXLOWER;
 use prost::bytes::Bytes;

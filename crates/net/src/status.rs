@@ -1,8 +1,8 @@
 //! How a federation stands, for those who watch it.
 
+use crate::client::connection::{Connection, ConnectionError, Security};
 use crate::hall::Hall;
 use crate::ledger::Answer;
-use crate::link::{Connection, ConnectionError, Security};
 use crate::phase::Phase;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::run::Mode;

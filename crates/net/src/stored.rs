@@ -1,7 +1,7 @@
 //! The updates of a round as the server reads them: from the ledger's files, block by block.
 
 use crate::ledger::{Answer, Ledger};
-use crate::refusal::plain;
+use crate::server::refusal::plain;
 use fedtvd_core::bytes::BytesError;
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::layout::Layout;

@@ -3,11 +3,12 @@
 
 use crate::puppet::{Puppet, code};
 use crate::stage::{Stage, config};
-use fedtvd_net::certs::{Authority, CertificateRequest};
+use fedtvd_net::client::{Connection, ConnectionError, Security};
 use fedtvd_net::event::Event;
-use fedtvd_net::link::{Connection, ConnectionError, Security};
+use fedtvd_net::identity::tls;
+use fedtvd_net::identity::{Authority, CertificateRequest};
 use fedtvd_net::start::Options;
-use fedtvd_net::{tls, wire};
+use fedtvd_net::wire;
 use prost::bytes::Bytes;
 use std::collections::BTreeSet;
 use std::path::Path;

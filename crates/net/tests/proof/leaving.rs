@@ -3,9 +3,9 @@
 use crate::puppet::Puppet;
 use crate::roster::{SETTINGS, answer};
 use crate::stage::{Stage, config};
-use fedtvd_net::certs::CertificateRequest;
+use fedtvd_net::client::Task;
 use fedtvd_net::event::Event;
-use fedtvd_net::link::Task;
+use fedtvd_net::identity::CertificateRequest;
 use fedtvd_net::start::{Options, Ready, Work, farewell};
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::line::Line;

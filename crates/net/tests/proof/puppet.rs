@@ -8,7 +8,7 @@ use fedtvd_core::params::Params;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::statistic::{Ask, Reference, size};
 use fedtvd_core::updates::{Report, Upload};
-use fedtvd_net::link::{Connection, ConnectionError, Security, Task};
+use fedtvd_net::client::{Connection, ConnectionError, Security, Task};
 use fedtvd_net::wire;
 use fedtvd_run::digest::sha256;
 use std::sync::Arc;

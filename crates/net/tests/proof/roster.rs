@@ -5,9 +5,9 @@ use crate::stage::{Stage, config};
 use fedtvd_core::statistic::{Ask, Reference};
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
-use fedtvd_net::agent;
+use fedtvd_net::client;
+use fedtvd_net::client::{ConnectionError, Security, Task};
 use fedtvd_net::event::{Event, Log};
-use fedtvd_net::link::{ConnectionError, Security, Task};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{Options, prepare};
 use fedtvd_net::status::ask;
@@ -279,8 +279,8 @@ async fn a_site_with_classes_of_other_names_says_so_and_leaves() {
     class_names.swap(0, 1);
     let (server, security) = (running.address(), stage.security(0));
     let (samples, folder) = (data.samples, stage.path("state"));
-    let options = agent::Options { server, security, samples, class_names, folder };
-    let error = agent::join(options, &|_| {}).await.unwrap_err().to_string();
+    let options = client::Options { server, security, samples, class_names, folder };
+    let error = client::join(options, &|_| {}).await.unwrap_err().to_string();
     assert!(error.starts_with("the federation's classes are T-shirt, trouser"), "{error}");
     running.stop();
 }

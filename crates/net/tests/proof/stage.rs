@@ -3,10 +3,10 @@
 use crate::puppet::Puppet;
 use fedtvd_core::profile::ClientId;
 use fedtvd_data::set::Places;
-use fedtvd_net::certs::{Authority, CertificateRequest};
+use fedtvd_net::client::Security;
 use fedtvd_net::event::{Event, Log};
 use fedtvd_net::hall::Hall;
-use fedtvd_net::link::Security;
+use fedtvd_net::identity::{Authority, CertificateRequest};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{Options, Ready, Work, farewell, prepare};
 use fedtvd_run::config::Config;

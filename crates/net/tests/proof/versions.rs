@@ -2,8 +2,8 @@
 
 use crate::stage::{Stage, config};
 use fedtvd_data::set::{DataOptions, Places};
-use fedtvd_net::agent;
-use fedtvd_net::link::{Connection, ConnectionError, Security};
+use fedtvd_net::client;
+use fedtvd_net::client::{Connection, ConnectionError, Security};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::Options;
 use fedtvd_net::wire::federation_client::FederationClient;
@@ -98,8 +98,8 @@ async fn a_client_refuses_a_server_of_another_protocol_and_names_both_versions()
         let data = DataOptions::default().load(&Places::new(None)).unwrap();
         let folder = tempfile::tempdir().unwrap().path().to_owned();
         let (samples, class_names) = (data.samples, data.class_names);
-        let options = agent::Options { server, security, samples, class_names, folder };
-        let error = agent::join(options, &|_| {}).await.unwrap_err().to_string();
+        let options = client::Options { server, security, samples, class_names, folder };
+        let error = client::join(options, &|_| {}).await.unwrap_err().to_string();
         assert_eq!(error, sentence);
     }
 }

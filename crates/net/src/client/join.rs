@@ -1,8 +1,8 @@
 //! `join`: a client that connects, pulls work, and reconnects after every failure until the federation is over.
 
-use crate::backoff::Backoff;
-use crate::link::{Connection, ConnectionError, Security, Task};
-use crate::site::{Site, SiteError};
+use crate::client::backoff::Backoff;
+use crate::client::connection::{Connection, ConnectionError, Security, Task};
+use crate::client::site::{Site, SiteError};
 use crate::wire;
 use fedtvd_core::samples::Samples;
 use fedtvd_run::digest::sha256;

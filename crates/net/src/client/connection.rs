@@ -1,7 +1,7 @@
 //! A client's connection to the server: one method per request of the protocol.
 
-use crate::line::{TlsFailure, connect};
-use crate::tls::{self, TlsError};
+use crate::client::tls_stream::{TlsFailure, connect};
+use crate::identity::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
 use crate::wire::{
     self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch, upload_reply,

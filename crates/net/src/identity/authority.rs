@@ -7,7 +7,7 @@
 //! clients/NAME/                what a client gets: ca.pem, cert.pem, key.pem
 //! ```
 
-use crate::allow::{AllowError, AllowList, Listed};
+use crate::identity::allow_list::{AllowError, AllowList, Listed};
 use fedtvd_core::profile::ClientId;
 use fedtvd_run::digest::sha256;
 use fedtvd_run::files::{FileError, doing, read_text, sync, write};

@@ -1,12 +1,12 @@
 //! The listening server: its threads, its address and its limits.
 
-use crate::allow::{AllowError, Watched};
-use crate::caller::Authentication;
-use crate::door;
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::service::Guard;
-use crate::tls::{self, TlsError};
+use crate::identity::allow_list::{AllowError, Watched};
+use crate::identity::peer_identity::Authentication;
+use crate::identity::tls::{self, TlsError};
+use crate::server::connections;
+use crate::server::service::Guard;
 use fedtvd_run::digest::sha256;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -78,7 +78,7 @@ impl Server {
         let log = Arc::clone(&hall.log);
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let incoming = door::incoming(listener, keys.tls.map(Arc::new), Arc::clone(&log));
+        let incoming = connections::incoming(listener, keys.tls.map(Arc::new), Arc::clone(&log));
         drop(inside);
         runtime.spawn(service.clone().watch());
         let (open, closed) = oneshot::channel::<()>();

@@ -1,7 +1,7 @@
 //! Accepts connections: concurrent TLS handshakes, each with a timeout, and a code for each that fails.
 
 use crate::event::{Event, Log};
-use crate::tls;
+use crate::identity::tls;
 use fedtvd_run::digest::sha256;
 use std::collections::HashMap;
 use std::io;

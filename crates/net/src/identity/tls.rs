@@ -50,12 +50,12 @@ pub fn server(folder: &Path) -> Result<ServerConfig, TlsError> {
 }
 
 /// A client's side: it presents `cert.pem` and trusts what `ca.pem` signed.
-pub fn client(folder: &Path) -> Result<ClientConfig, TlsError> {
+pub(crate) fn client(folder: &Path) -> Result<ClientConfig, TlsError> {
     client_config(&folder.join("ca.pem"), &folder.join("cert.pem"), &folder.join("key.pem"))
 }
 
 /// The operator's side: it presents the server's own certificate.
-pub fn operator(folder: &Path) -> Result<ClientConfig, TlsError> {
+pub(crate) fn operator(folder: &Path) -> Result<ClientConfig, TlsError> {
     client_config(&folder.join("ca.pem"), &folder.join("server.pem"), &folder.join("server.key"))
 }
 
@@ -99,7 +99,7 @@ fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
 }
 
 /// Code and sentence for a client's handshake that failed at the server.
-pub fn refused(error: &rustls::Error) -> (&'static str, String) {
+pub(crate) fn refused(error: &rustls::Error) -> (&'static str, String) {
     use rustls::Error;
     let (code, why) = match error {
         Error::NoCertificatesPresented => ("tls-no-certificate", "it presents no certificate".to_owned()),
@@ -127,7 +127,7 @@ pub fn refused(error: &rustls::Error) -> (&'static str, String) {
 }
 
 /// Code and sentence for a handshake that failed at the client.
-pub fn declined(error: &rustls::Error) -> (&'static str, String) {
+pub(crate) fn declined(error: &rustls::Error) -> (&'static str, String) {
     use rustls::Error;
     match error {
         Error::AlertReceived(AlertDescription::CertificateRequired) => (

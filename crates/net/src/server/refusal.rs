@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum Refusal {
+pub(crate) enum Refusal {
     /// A certificate that is not in the list of clients.
     #[error("certificate {0} is not in the list of clients; ask the operator to issue one")]
     Unknown(String),
@@ -192,7 +192,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// The code for scripts; it never changes.
-    pub fn code(&self) -> &'static str {
+    pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown-certificate",
             Self::Revoked(_) => "revoked",
@@ -233,7 +233,7 @@ impl Refusal {
     }
 
     /// Whether the same request may succeed later.
-    pub fn passing(&self) -> bool {
+    pub(crate) fn passing(&self) -> bool {
         matches!(
             self,
             Self::Busy(_)

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use thiserror::Error;
 
 /// A site that knows which model it trains.
-pub struct Site {
+pub(crate) struct Site {
     client: ClientId,
     cpu: Cpu,
     layout: Arc<Layout>,
@@ -78,7 +78,7 @@ pub enum SiteError {
 
 impl Site {
     /// A site for the run that the server's welcome describes; memories are stored below `folder`.
-    pub fn new(
+    pub(crate) fn new(
         welcome: &wire::Welcome,
         samples: &Arc<Samples>,
         names: &[String],
@@ -116,7 +116,7 @@ impl Site {
     }
 
     /// The answer to a survey: what it asks for and no more.
-    pub fn enrolment(&self, run: &str, survey: &wire::Survey) -> Result<wire::Enrolment, SiteError> {
+    pub(crate) fn enrolment(&self, run: &str, survey: &wire::Survey) -> Result<wire::Enrolment, SiteError> {
         let unreadable =
             |error: serde_json::Error| SiteError::Unreadable { what: "a question", why: error.to_string() };
         let ask: Ask = serde_json::from_str(&survey.ask).map_err(unreadable)?;
@@ -135,7 +135,7 @@ impl Site {
     }
 
     /// The bytes of an update, trained as a job says. What the site must remember is on the disk before this returns.
-    pub fn train(&mut self, bytes: &[u8]) -> Result<Result<Vec<u8>, ClientFailure>, FileError> {
+    pub(crate) fn train(&mut self, bytes: &[u8]) -> Result<Result<Vec<u8>, ClientFailure>, FileError> {
         let bad = |why: String| Ok(Err(ClientFailure::BadJob(why)));
         let job = match Job::from_bytes(bytes, &self.layout) {
             Ok(job) => job,
@@ -166,7 +166,7 @@ impl Site {
     }
 
     /// Evaluates a model on the hold-out.
-    pub fn judge(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
+    pub(crate) fn judge(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
         let params = Params::from_safetensors(bytes, &self.layout).map_err(|error| error.to_string())?;
         if self.holdout.is_empty() {
             return Ok(Evaluation::empty(self.counts.len()));

@@ -1,13 +1,13 @@
 //! The gRPC service: it identifies the caller before it reads the request, then dispatches to the handlers.
 
 use crate::admission::Member;
-use crate::caller::{Authentication, Caller, Role};
-use crate::door::Peer;
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::lanes::UploadLimit;
+use crate::identity::peer_identity::{Authentication, Caller, Role};
 use crate::receive::STILL;
-use crate::refusal::{Refusal, plain};
+use crate::server::connections::Peer;
+use crate::server::refusal::{Refusal, plain};
+use crate::server::upload_limit::UploadLimit;
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
 use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch};
 use std::convert::Infallible;

@@ -1,10 +1,10 @@
 //! The identity behind a request: a client by its certificate and the list of clients, the operator, or nobody.
 
 use crate::admission::Member;
-use crate::allow::{AllowError, Watched};
-use crate::door::Peer;
 use crate::event::{Event, Log};
-use crate::refusal::Refusal;
+use crate::identity::allow_list::{AllowError, Watched};
+use crate::server::connections::Peer;
+use crate::server::refusal::Refusal;
 use fedtvd_core::profile::ClientId;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -120,14 +120,14 @@ type Stamp = (Option<SystemTime>, u64, u64);
 
 /// A list that is read again when its file changes.
 #[derive(Debug)]
-pub struct Watched {
+pub(crate) struct Watched {
     path: PathBuf,
     known: Mutex<(Option<Stamp>, Arc<AllowList>)>,
 }
 
 impl Watched {
     /// Starts with the list as it is.
-    pub fn new(path: PathBuf) -> Result<Self, AllowError> {
+    pub(crate) fn new(path: PathBuf) -> Result<Self, AllowError> {
         let stamp = stamp(&path);
         let list = Arc::new(AllowList::read(&path)?);
         Ok(Self { path, known: Mutex::new((stamp, list)) })
@@ -135,7 +135,7 @@ impl Watched {
 
     /// The current list. If the file changed and cannot be read, the previous list stays in force and the error is
     /// returned once.
-    pub fn current(&self) -> (Arc<AllowList>, Option<AllowError>) {
+    pub(crate) fn current(&self) -> (Arc<AllowList>, Option<AllowError>) {
         let now = stamp(&self.path);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let mut error = None;
