@@ -1,25 +1,25 @@
-//! `fedtvd certs init|server|issue|revoke|list`: the federation's private authority and its clients' certificates.
+//! `fedtvd certs init|server|issue|revoke|list`: the federation's private certificate authority.
 
 use crate::request::{Failure, Output};
 use clap::{Args, Subcommand};
 use fedtvd_core::profile::ClientId;
-use fedtvd_net::allow::{AllowList, Listed};
-use fedtvd_net::certs::{Certs as Authority, CertsError, Wish};
+use fedtvd_net::identity::{AllowList, Listed};
+use fedtvd_net::identity::{Authority, AuthorityError, CertificateRequest};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Make and revoke certificates.
+/// Issue and revoke certificates.
 #[derive(Args)]
 pub(crate) struct Certs {
     #[command(subcommand)]
-    verb: Verb,
+    action: Action,
 }
 
 /// Where the authority is.
 #[derive(Args)]
 struct Place {
-    /// Folder of the authority
+    /// Folder of the certificate authority
     #[arg(long, value_name = "DIR", default_value = "certs")]
     certs: PathBuf,
     #[command(flatten)]
@@ -27,54 +27,54 @@ struct Place {
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    /// Make a new authority and its server's certificate
+enum Action {
+    /// Create a certificate authority and a server certificate
     Init {
         #[command(flatten)]
         place: Place,
-        /// Name or address under which clients dial the server, beside localhost; may be given several times
+        /// Host name or address that clients connect to, in addition to localhost; can be repeated
         #[arg(long, value_name = "HOST")]
         host: Vec<String>,
-        /// Days for which authority and server are valid
+        /// Validity of the authority and the server certificate, in days
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
-    /// Make the server's certificate anew, for these names in place of the old ones; clients keep theirs
+    /// Replace the server certificate, with these host names instead of the old ones; clients keep theirs
     Server {
         #[command(flatten)]
         place: Place,
-        /// Name or address under which clients dial the server, beside localhost; may be given several times
+        /// Host name or address that clients connect to, in addition to localhost; can be repeated
         #[arg(long, value_name = "HOST", required = true)]
         host: Vec<String>,
-        /// Days for which it is valid
+        /// Validity in days
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
-    /// Make certificates for clients; each gets a folder of its own
+    /// Issue client certificates, each in its own folder
     Issue {
         /// Names of the clients
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
         #[command(flatten)]
         place: Place,
-        /// Number of the client in runs; the next free one unless given
+        /// Number of the client in runs [default: the next free one]
         #[arg(long)]
         id: Option<ClientId>,
-        /// The most training samples that each may claim
+        /// Maximum number of training samples that each client may claim
         #[arg(long, value_name = "SAMPLES", default_value_t = 1_000_000)]
         max_size: u64,
-        /// Days for which the certificates are valid
+        /// Validity in days
         #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-36500..=36500))]
         days: i64,
     },
-    /// Take a client's certificate out of force; a running server knows at once
+    /// Revoke a client's certificate, with immediate effect on a running server
     Revoke {
         /// Name of the client
         name: String,
         #[command(flatten)]
         place: Place,
     },
-    /// Show all certificates
+    /// List all certificates
     List {
         #[command(flatten)]
         place: Place,
@@ -97,44 +97,47 @@ struct Issued {
 impl Certs {
     /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        match &self.verb {
-            Verb::Init { place, host, days } => {
+        match &self.action {
+            Action::Init { place, host, days } => {
                 Authority::init(&place.certs, host, *days).map_err(failure)?;
                 let made = Made { certs: place.certs.clone(), hosts: host.clone() };
                 place.output.answer(&made, || {
                     let folder = place.certs.display();
-                    format!("A new authority is in {folder}. Keep {folder}/ca.key to yourself.\nNext:  fedtvd certs issue NAME…\n")
+                    format!("Created a certificate authority in {folder}. Keep {folder}/ca.key secret.\nNext:  fedtvd certs issue NAME…\n")
                 })
             }
-            Verb::Server { place, host, days } => {
+            Action::Server { place, host, days } => {
                 open(&place.certs)?.renew_server(host, *days).map_err(failure)?;
                 let made = Made { certs: place.certs.clone(), hosts: host.clone() };
                 place.output.answer(&made, || {
                     let names = host.join(", ");
-                    format!("The server has a new certificate, for {names} and localhost. Start it again to show it.\n")
+                    format!("The server has a new certificate for {names} and localhost. Restart the server to use it.\n")
                 })
             }
-            Verb::Issue { names, place, id, max_size, days } => {
+            Action::Issue { names, place, id, max_size, days } => {
                 if id.is_some() && names.len() > 1 {
                     return Err(Failure::Request(anyhow::anyhow!(
-                        "--id is for one client; {} are named",
+                        "--id is for one client, but {} names were given",
                         names.len()
                     )));
                 }
                 let authority = open(&place.certs)?;
                 let mut issued = Vec::new();
                 for name in names {
-                    let wish = Wish { name: name.clone(), id: *id, max_size: *max_size, days: *days };
-                    let (folder, listed) = authority.issue(&wish).map_err(failure)?;
+                    let (name, id, max_size, days) = (name.clone(), *id, *max_size, *days);
+                    let request = CertificateRequest { name, id, max_size, days };
+                    let (folder, listed) = authority.issue(&request).map_err(failure)?;
                     issued.push(Issued { folder, listed });
                 }
                 place.output.answer(&issued, || issued.iter().map(line).collect())
             }
-            Verb::Revoke { name, place } => {
+            Action::Revoke { name, place } => {
                 let listed = open(&place.certs)?.revoke(name).map_err(failure)?;
-                place.output.answer(&listed, || format!("{name} (number {}) is out.\n", listed.id))
+                place.output.answer(&listed, || {
+                    format!("Revoked the certificate of {name} (number {}).\n", listed.id)
+                })
             }
-            Verb::List { place } => {
+            Action::List { place } => {
                 let list = open(&place.certs)?.list().map_err(failure)?;
                 place.output.answer(&list.clients, || table(&list))
             }
@@ -146,9 +149,9 @@ fn open(folder: &Path) -> Result<Authority, Failure> {
     Authority::open(folder).map_err(failure)
 }
 
-fn failure(error: CertsError) -> Failure {
+fn failure(error: AuthorityError) -> Failure {
     match error {
-        CertsError::File(_) | CertsError::Rcgen(_) => Failure::work(error),
+        AuthorityError::File(_) | AuthorityError::Rcgen(_) => Failure::work(error),
         other => Failure::request(other),
     }
 }

@@ -1,11 +1,11 @@
 //! `fedtvd join SERVER DATA`: a site takes part in a federation.
 
-use crate::request::{Failure, Output, tell as say};
+use crate::request::{Failure, Output, tell};
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_data::set::{DataOptions, Places};
-use fedtvd_net::agent::{self, JoinError, Progress};
-use fedtvd_net::link::{LinkError, Security};
+use fedtvd_net::client::{self, JoinError, Progress};
+use fedtvd_net::client::{ConnectionError, Security};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -15,22 +15,22 @@ pub(crate) struct Join {
     /// HOST:PORT of the server, or @FILE: a file that holds it
     #[arg(value_name = "SERVER")]
     server: String,
-    /// This site's data: a folder that fedtvd split --export wrote, a folder of images by class, or a CSV file
+    /// This site's data: a folder written by fedtvd split --export, a folder of images by class, or a CSV file
     #[arg(value_name = "DATA")]
     data: String,
-    /// Folder with ca.pem, cert.pem and key.pem, as fedtvd certs issue makes it
+    /// Folder with ca.pem, cert.pem and key.pem, as written by fedtvd certs issue
     #[arg(long, value_name = "DIR")]
     identity: Option<PathBuf>,
-    /// Folder for what must be remembered between rounds; .fedtvd in the data's folder, or beside its file, unless given
+    /// Folder for state that is kept between rounds [default: .fedtvd in the data folder or beside the data file]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// CSV: the column that holds the label
+    /// CSV: name of the label column
     #[arg(long, value_name = "COLUMN", default_value = "label")]
     label: String,
-    /// CSV, and folders without test: the share that is kept back to judge models by
+    /// CSV files, and folders without test data: share of the samples held out to evaluate models
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     test: f64,
-    /// Speak without TLS to a server on this machine, as client number N
+    /// Connect without TLS to a server on this machine, as client number N
     #[arg(long, value_name = "N", conflicts_with = "identity")]
     plaintext: Option<u32>,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl Join {
             let data = PathBuf::from(&self.data);
             if data.is_dir() { data.join(".fedtvd") } else { data.with_extension("fedtvd") }
         });
-        let options = agent::Options {
+        let options = client::Options {
             server: self.server.clone(),
             security: self.security()?,
             samples: data.samples,
@@ -65,14 +65,14 @@ impl Join {
             folder: state,
         };
         let quiet = self.output.quiet;
-        let tell = move |progress: &Progress| {
+        let report = move |progress: &Progress| {
             if !quiet {
-                say(text(progress));
+                tell(text(progress));
             }
         };
-        let finished = agent::take_part(options, &tell).map_err(failure)?;
+        let finished = client::take_part(options, &report).map_err(failure)?;
         let view = View { rounds: finished.rounds, model_hash: finished.model_hash };
-        self.output.answer(&view, || format!("the federation is done after {} rounds\n", view.rounds))
+        self.output.answer(&view, || format!("the federation is over after {} rounds\n", view.rounds))
     }
 
     fn security(&self) -> Result<Security, Failure> {
@@ -89,7 +89,7 @@ impl Join {
                 Ok(Security::Claimed(client.to_string()))
             }
             (None, None) => Err(Failure::Request(anyhow!(
-                "who is this? --identity DIR names the folder that the operator made with fedtvd certs issue"
+                "--identity DIR is missing: the folder with this site's certificate that the operator made with fedtvd certs issue"
             ))),
         }
     }
@@ -98,7 +98,7 @@ impl Join {
 fn text(progress: &Progress) -> String {
     match progress {
         Progress::Joined(welcome) => format!(
-            "in as {} (client {}): {} rounds of {}, {} mode",
+            "joined as {} (client {}): {} rounds of {}, {} mode",
             welcome.name, welcome.client, welcome.rounds, welcome.strategy, welcome.mode
         ),
         Progress::Training(round) => format!("round {round}: training"),
@@ -110,9 +110,8 @@ fn text(progress: &Progress) -> String {
 
 fn failure(error: JoinError) -> Failure {
     match error {
-        JoinError::Link(LinkError::Address(_) | LinkError::Elsewhere(_)) | JoinError::Site(_) => {
-            Failure::request(error)
-        }
+        JoinError::Connection(ConnectionError::Address(_) | ConnectionError::Elsewhere(_))
+        | JoinError::Site(_) => Failure::request(error),
         other => Failure::work(other),
     }
 }

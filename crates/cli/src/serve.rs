@@ -6,10 +6,10 @@ use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::record::RoundRecord;
-use fedtvd_net::allow::AllowList;
+use fedtvd_net::client::Security;
 use fedtvd_net::event::{Event, Log as EventLog};
-use fedtvd_net::link::Security;
-use fedtvd_net::muffle::muffled;
+use fedtvd_net::identity::AllowList;
+use fedtvd_net::server::rate_limited;
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{FederationError, Options, Ready, Work, farewell, prepare};
 use fedtvd_net::status::ask;
@@ -105,7 +105,7 @@ impl Serve {
             workers: workers(self.workers)?,
         };
         let folder = self.out.join("federation");
-        let log = muffled(self.logger(&folder));
+        let log = rate_limited(self.logger(&folder));
         let prepared = prepare(config.as_ref(), &self.configured.places(), &self.out, options, log.clone());
         let Ready { hall, work } = prepared.map_err(failure)?;
         let listener = TcpListener::bind(self.listen)

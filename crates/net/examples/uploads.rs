@@ -13,7 +13,7 @@ use fedtvd_core::layout::Layout;
 use fedtvd_core::network::Network;
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_core::updates::{Report, Upload};
-use fedtvd_net::link::{Link, Security, Task};
+use fedtvd_net::client::{Connection, Security, Task};
 use fedtvd_net::wire;
 use fedtvd_run::digest::sha256;
 use std::error::Error;
@@ -40,7 +40,7 @@ fn memory(server: &str, figure: &str) -> u64 {
 }
 
 async fn client(address: String, folder: PathBuf, moments: Moments, last: bool) -> Outcome {
-    let mut link = Link::dial(&address, &Security::client(&folder)?).await?;
+    let mut link = Connection::dial(&address, &Security::client(&folder)?).await?;
     let welcome = link.hello().await?;
     let network: Network = serde_json::from_str(&welcome.network)?;
     let layout = Arc::new(Layout::of(&network)?);

@@ -3,7 +3,7 @@
 use crate::event::Event;
 use crate::hall::Hall;
 use crate::phase::{Inner, Phase, Seen};
-use crate::refusal::{Refusal, plain};
+use crate::server::refusal::{Refusal, plain};
 use crate::stored::{Reply, StoredUpdate};
 use crate::wire;
 use fedtvd_core::enrolment;

@@ -1,11 +1,11 @@
 //! What clients are given to do: they ask, and are kept waiting until there is something.
 
 use crate::admission::Member;
-use crate::door::Guest;
 use crate::phase::Phase;
 use crate::receive::STILL;
-use crate::service::{Answered, Desk, Replies};
-use crate::wire::{self, PART, work};
+use crate::server::connections::Peer;
+use crate::server::service::{Answered, FederationService, Replies};
+use crate::wire::{self, CHUNK, work};
 use fedtvd_core::job::Job;
 use prost::bytes::Bytes;
 use std::sync::Arc;
@@ -18,8 +18,11 @@ use tonic::{Request, Response, Status};
 /// How long a client that has nothing to do is kept waiting.
 const POLL: Duration = Duration::from_secs(25);
 
-impl Desk {
-    pub(crate) async fn pull(self: Arc<Self>, request: Request<wire::Ask>) -> Answered<Replies<wire::Work>> {
+impl FederationService {
+    pub(crate) async fn pull(
+        self: Arc<Self>,
+        request: Request<wire::PullRequest>,
+    ) -> Answered<Replies<wire::Work>> {
         let mut calls = self.hall.calls();
         let limit = tokio::time::Instant::now() + POLL;
         let todo = loop {
@@ -42,8 +45,8 @@ impl Desk {
             // A client that left takes nothing more.
             let _ = desk.hand_over(todo, &sender).await;
         });
-        if let Some(guest) = request.extensions().get::<Guest>() {
-            guest.answering(answering.abort_handle());
+        if let Some(peer) = request.extensions().get::<Peer>() {
+            peer.sending(answering.abort_handle());
         }
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
@@ -56,13 +59,13 @@ impl Desk {
             inner.told.insert(client);
             drop(inner);
             self.hall.ring();
-            return Todo::Message(work::Kind::Finished(finished));
+            return Todo::Message(work::Item::Finished(finished));
         }
         if !surveyed || !inner.present.contains_key(&client) {
             let survey = self.hall.survey(&inner);
             let ask = serde_json::to_string(&survey.ask).unwrap_or_default();
             let reference = serde_json::to_string(&survey.reference).unwrap_or_default();
-            return Todo::Message(work::Kind::Survey(wire::Survey { ask, reference }));
+            return Todo::Message(work::Item::Survey(wire::Survey { ask, reference }));
         }
         match &mut inner.phase {
             Phase::Training(open) if !open.answers.contains_key(&client) => match open.jobs.get(&client) {
@@ -83,13 +86,13 @@ impl Desk {
         todo: Todo,
         sender: &mpsc::Sender<Result<wire::Work, Status>>,
     ) -> Result<(), mpsc::error::SendError<Result<wire::Work, Status>>> {
-        let work = |kind| Ok(wire::Work { kind: Some(kind) });
+        let work = |item| Ok(wire::Work { item: Some(item) });
         let (round, first, parts) = match todo {
-            Todo::Wait => return sender.send(work(work::Kind::Wait(wire::Done {}))).await,
-            Todo::Message(kind) => return sender.send(work(kind)).await,
+            Todo::Wait => return sender.send(work(work::Item::Wait(wire::Empty {}))).await,
+            Todo::Message(item) => return sender.send(work(item)).await,
             Todo::Judge(round, model) => (
                 round,
-                work::Kind::Judge(wire::Size { round, bytes: model.len() as u64 }),
+                work::Item::Evaluate(wire::Transfer { round, bytes: model.len() as u64 }),
                 [model, Bytes::new()],
             ),
             Todo::Train(job, shared) => {
@@ -98,14 +101,14 @@ impl Desk {
                 if let Phase::Training(open) = &mut self.hall.inner().phase {
                     open.bytes_down += bytes;
                 }
-                (round, work::Kind::Train(wire::Size { round, bytes }), [head, shared])
+                (round, work::Item::Train(wire::Transfer { round, bytes }), [head, shared])
             }
         };
         sender.send(work(first)).await?;
         for part in parts {
-            for start in (0..part.len()).step_by(PART) {
-                let end = part.len().min(start + PART);
-                let part = sender.send(work(work::Kind::Part(part.slice(start..end))));
+            for start in (0..part.len()).step_by(CHUNK) {
+                let end = part.len().min(start + CHUNK);
+                let part = sender.send(work(work::Item::Chunk(part.slice(start..end))));
                 match tokio::time::timeout(STILL, part).await {
                     Ok(sent) if self.hall.at(round) => sent?,
                     // Whoever does not read, or reads of a round that is over, holds no model in memory.
@@ -119,13 +122,13 @@ impl Desk {
 
 /// Whether the client said on this connection what data it has.
 fn surveyed<T>(request: &Request<T>) -> bool {
-    request.extensions().get::<Guest>().is_some_and(|guest| guest.surveyed.load(Ordering::Relaxed))
+    request.extensions().get::<Peer>().is_some_and(|peer| peer.surveyed.load(Ordering::Relaxed))
 }
 
 /// What a client is to do.
 enum Todo {
     Wait,
-    Message(work::Kind),
+    Message(work::Item),
     Train(Job, Bytes),
     Judge(u32, Bytes),
 }

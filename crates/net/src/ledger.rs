@@ -15,6 +15,7 @@
 //! stays.
 
 use crate::stored::StoredUpdate;
+use data_encoding::HEXLOWER;
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::profile::{ClientId, Profile};
 use fedtvd_core::statistic::Reference;
@@ -262,14 +263,9 @@ fn read_update(
         hash.update(&block[..read]);
         stream.feed(&block[..read]);
     }
-    let hash = hex(&hash.finalize());
+    let hash = HEXLOWER.encode(&hash.finalize());
     let update = stream.finish().ok().filter(|_| hash == expected);
     Ok(update.map(|(head, checked)| StoredUpdate { hash, bytes, head, checked }))
-}
-
-/// Bytes as lower-case hexadecimal digits.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn write_json(path: &Path, value: &impl Serialize) -> Result<(), FileError> {

@@ -2,10 +2,10 @@
 //! whatever its size.
 
 use crate::admission::{Admission, Arrival, disk};
-use crate::ledger::hex;
-use crate::refusal::Refusal;
-use crate::service::{Answered, Desk, Replies};
-use crate::wire::{self, answer, piece};
+use crate::server::refusal::Refusal;
+use crate::server::service::{Answered, FederationService, Replies};
+use crate::wire::{self, upload_reply, upload_request};
+use data_encoding::HEXLOWER;
 use prost::bytes::Bytes;
 use sha2::{Digest as _, Sha256};
 use std::fs::File;
@@ -23,11 +23,11 @@ pub(crate) const STILL: Duration = Duration::from_secs(60);
 /// The slowest upload, in bytes per second beyond the time for which it may stand still.
 const SLOWEST: u64 = 8 << 10;
 
-impl Desk {
+impl FederationService {
     pub(crate) async fn upload(
         self: Arc<Self>,
-        request: Request<Streaming<wire::Piece>>,
-    ) -> Answered<Replies<wire::Answer>> {
+        request: Request<Streaming<wire::UploadRequest>>,
+    ) -> Answered<Replies<wire::UploadReply>> {
         let (member, refuse) = self.member(&request)?;
         let (metadata, extensions, mut pieces) = request.into_parts();
         let caller = Request::from_parts(metadata, extensions, ());
@@ -35,28 +35,29 @@ impl Desk {
             Ok(first) => first?,
             Err(_) => return Err(refuse.because(&Refusal::Stalled(STILL.as_secs()))),
         };
-        let Some(wire::Piece { kind: Some(piece::Kind::Ticket(ticket)) }) = first else {
+        let Some(wire::UploadRequest { content: Some(upload_request::Content::Ticket(ticket)) }) = first
+        else {
             return Err(refuse.because(&Refusal::NoTicket));
         };
         let admission = self.hall.admit(&member, &ticket).map_err(|refusal| refuse.because(&refusal))?;
         let (sender, receiver) = mpsc::channel(2);
-        let reply = |kind| Ok(wire::Answer { kind: Some(kind) });
+        let reply = |step| Ok(wire::UploadReply { step: Some(step) });
         tokio::spawn(async move {
             let receipt = match admission {
                 Admission::Already => Ok(wire::Receipt { already: true }),
                 Admission::Wanted(arrival) => {
-                    let Some(_turn) = self.lanes.enter().await else { return };
-                    if sender.send(reply(answer::Kind::Go(wire::Done {}))).await.is_err() {
+                    let Some(_turn) = self.upload_limit.acquire().await else { return };
+                    if sender.send(reply(upload_reply::Step::Proceed(wire::Empty {}))).await.is_err() {
                         return;
                     }
                     // Whoever was revoked while it sent is refused like one that was revoked before.
                     let desk = Arc::clone(&self);
-                    let still = move || desk.caller(&caller).asks.map(|_| ());
+                    let still = move || desk.caller(&caller).role.map(|_| ());
                     receive(arrival, &mut pieces, still).await.map(|()| wire::Receipt { already: false })
                 }
             };
             let last = match receipt {
-                Ok(receipt) => reply(answer::Kind::Receipt(receipt)),
+                Ok(receipt) => reply(upload_reply::Step::Receipt(receipt)),
                 Err(refusal) => Err(refuse.because(&refusal)),
             };
             let _ = sender.send(last).await;
@@ -68,7 +69,7 @@ impl Desk {
 /// Brings an update's parts to the disk, one after the other, and accepts it if its client may still take part.
 async fn receive(
     arrival: Arrival,
-    pieces: &mut Streaming<wire::Piece>,
+    pieces: &mut Streaming<wire::UploadRequest>,
     still: impl FnOnce() -> Result<(), Refusal> + Send + 'static,
 ) -> Result<(), Refusal> {
     let bytes = arrival.bytes;
@@ -86,7 +87,9 @@ async fn receive(
             Ok(Err(_) | Ok(None)) => break (got < bytes).then_some(Refusal::Truncated { got, bytes }),
             Ok(Ok(Some(piece))) => piece,
         };
-        let Some(piece::Kind::Part(part)) = piece.kind else { break Some(Refusal::SecondTicket) };
+        let Some(upload_request::Content::Chunk(part)) = piece.content else {
+            break Some(Refusal::SecondTicket);
+        };
         got += part.len() as u64;
         if got > bytes {
             break Some(Refusal::Overrun(bytes));
@@ -115,7 +118,7 @@ fn store(
     let (mut hash, mut check) = (Sha256::new(), arrival.check());
     while let Some(part) = parts.blocking_recv() {
         let Some(part) = part else {
-            let got = hex(&hash.finalize());
+            let got = HEXLOWER.encode(&hash.finalize());
             if got != arrival.hash {
                 return Err(Refusal::WrongHash { got, announced: arrival.hash.clone() });
             }

@@ -1,7 +1,7 @@
 //! How a federation stands, for those who watch it.
 
+use crate::client::connection::{Connection, ConnectionError, Security};
 use crate::hall::Hall;
-use crate::link::{Link, LinkError, Security};
 use crate::phase::Phase;
 use crate::stored::Reply;
 use fedtvd_core::profile::ClientId;
@@ -115,13 +115,13 @@ impl Hall {
 }
 
 /// Asks a running server; blocks.
-pub fn ask(address: &str, security: &Security) -> Result<Status, LinkError> {
-    let lost = |error: &dyn std::fmt::Display| LinkError::Lost(error.to_string());
+pub fn ask(address: &str, security: &Security) -> Result<Status, ConnectionError> {
+    let lost = |error: &dyn std::fmt::Display| ConnectionError::Lost(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let text = runtime.map_err(|error| lost(&error))?.block_on(async {
         // The operator asks on the server's machine, by whatever address: its certificate always names localhost.
-        let mut link = Link::dial_as(address, Some("localhost"), security).await?;
-        link.status().await
+        let mut connection = Connection::dial_as(address, Some("localhost"), security).await?;
+        connection.status().await
     })?;
     serde_json::from_str(&text).map_err(|error| lost(&error))
 }

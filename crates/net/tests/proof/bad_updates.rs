@@ -5,7 +5,7 @@ use crate::stage::{Running, Stage, config};
 use fedtvd_core::job::Job;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::updates::Upload;
-use fedtvd_net::link::LinkError;
+use fedtvd_net::client::ConnectionError;
 use fedtvd_net::start::Options;
 use fedtvd_net::wire;
 use serde_json::{Value, json};
@@ -232,13 +232,13 @@ async fn every_bad_update_has_its_own_error_and_leaves_no_trace_in_the_model() {
     let job = puppets[1].job().await;
     let liar = &mut puppets[1];
     let mut errors = BTreeSet::new();
-    let mut own = |what: &str, error: LinkError| {
+    let mut own = |what: &str, error: ConnectionError| {
         let text = error.to_string();
         assert!(errors.insert(text.clone()), "{what} has the error of another: {text}");
     };
     for (what, bytes) in bad(liar, &job) {
         let error = liar.send(0, bytes).await.expect_err(what);
-        let LinkError::Refused { code, .. } = &error else { panic!("{what}: {error}") };
+        let ConnectionError::Refused { code, .. } = &error else { panic!("{what}: {error}") };
         assert!(code.starts_with("update-"), "{what}: {error}");
         own(what, error);
     }

@@ -3,11 +3,12 @@
 
 use crate::puppet::{Puppet, code};
 use crate::stage::{Stage, config};
-use fedtvd_net::certs::{Certs, Wish};
+use fedtvd_net::client::{Connection, ConnectionError, Security};
 use fedtvd_net::event::Event;
-use fedtvd_net::link::{Link, LinkError, Security};
+use fedtvd_net::identity::tls;
+use fedtvd_net::identity::{Authority, CertificateRequest};
 use fedtvd_net::start::Options;
-use fedtvd_net::{tls, wire};
+use fedtvd_net::wire;
 use prost::bytes::Bytes;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -19,8 +20,8 @@ use tokio_rustls::rustls::pki_types::{ServerName, UnixTime};
 use tokio_rustls::rustls::version::TLS13;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-fn wish(name: &str, days: i64) -> Wish {
-    Wish { name: name.to_owned(), id: None, max_size: 1000, days }
+fn wish(name: &str, days: i64) -> CertificateRequest {
+    CertificateRequest { name: name.to_owned(), id: None, max_size: 1000, days }
 }
 
 /// How a client that has this certificate of the authority looks at servers.
@@ -50,7 +51,7 @@ async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at
     let running = stage.serve("run", &config(&settings), options);
     let address = running.address();
     let mut sentences = BTreeSet::new();
-    let mut told = |what: &str, answer: Result<(), LinkError>, expected: &str| {
+    let mut told = |what: &str, answer: Result<(), ConnectionError>, expected: &str| {
         let error = answer.unwrap_err();
         assert_eq!(code::<()>(Err(error.clone())), expected, "{what}: {error}");
         stage.until(|event| match event {
@@ -62,7 +63,7 @@ async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at
     let dial = async |security: &Security| Puppet::dial(&address, security, 0).await.map(|_| ());
 
     // Another authority's client that trusts this server.
-    let foreign = Certs::init(&stage.path("foreign"), &[], 10).unwrap();
+    let foreign = Authority::init(&stage.path("foreign"), &[], 10).unwrap();
     let (folder, _) = foreign.issue(&wish("client-0", 5)).unwrap();
     std::fs::copy(stage.path("certs/ca.pem"), folder.join("ca.pem")).unwrap();
     told("wrong authority", dial(&Security::client(&folder).unwrap()).await, "tls-wrong-authority");
@@ -81,7 +82,7 @@ async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at
 
     let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
     told("status", zero.link.status().await.map(drop), "not-operator");
-    let status = Link::dial(&address, &operator).await.unwrap().status().await.unwrap();
+    let status = Connection::dial(&address, &operator).await.unwrap().status().await.unwrap();
     assert!(status.contains("\"gathering\""), "{status}");
 
     // Enrolments.
@@ -187,14 +188,14 @@ async fn a_revoked_client_is_refused_before_its_words_are_read_and_others_words_
 fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_given_once() {
     let folder = tempfile::tempdir().unwrap();
     for host in ["fed.example.org:7443", "fed example", ""] {
-        let Err(error) = Certs::init(folder.path(), &[host.to_owned()], 10) else {
+        let Err(error) = Authority::init(folder.path(), &[host.to_owned()], 10) else {
             panic!("{host} is a host")
         };
-        assert!(error.to_string().contains("is no host name and no address"), "{error}");
+        assert!(error.to_string().contains("is not a host name or an address"), "{error}");
     }
     let hosts = ["fed.example.org", "192.0.2.7", "2001:db8::7"].map(str::to_owned);
-    let certs = Certs::init(folder.path(), &hosts, 10).unwrap();
-    certs.issue(&Wish { id: Some(u32::MAX), ..wish("last", 5) }).unwrap();
+    let certs = Authority::init(folder.path(), &hosts, 10).unwrap();
+    certs.issue(&CertificateRequest { id: Some(u32::MAX), ..wish("last", 5) }).unwrap();
     let error = certs.issue(&wish("next", 5)).unwrap_err().to_string();
     assert!(error.contains("4294967295"), "{error}");
 }
@@ -203,7 +204,7 @@ fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_given_once() 
 fn a_server_gets_other_names_and_clients_keep_their_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
-    let certs = Certs::init(place, &["old.example.org".to_owned()], 10).unwrap();
+    let certs = Authority::init(place, &["old.example.org".to_owned()], 10).unwrap();
     let (client, _) = certs.issue(&wish("rome", 5)).unwrap();
     let trusts = |name: &'static str| {
         let shown = tls::chain(&place.join("server.pem")).unwrap();
@@ -223,7 +224,7 @@ fn a_server_gets_other_names_and_clients_keep_their_certificates() {
 fn a_server_can_be_renewed_under_an_authority_that_is_past_its_date() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
-    let certs = Certs::init(place, &[], -1).unwrap();
+    let certs = Authority::init(place, &[], -1).unwrap();
     let trusted = || {
         let shown = tls::chain(&place.join("server.pem")).unwrap();
         let name = ServerName::try_from("localhost").unwrap();
@@ -245,7 +246,7 @@ async fn one_certificate_cannot_take_all_connections() {
         links.push(Puppet::dial(&address, &stage.security(0), 0).await.unwrap());
     }
     let one_more = Puppet::dial(&address, &stage.security(0), 0).await.map(|_| ());
-    assert!(matches!(one_more, Err(LinkError::Lost(_))), "{one_more:?}");
+    assert!(matches!(one_more, Err(ConnectionError::Lost(_))), "{one_more:?}");
     stage.until(|event| match event {
         Event::Handshake { code: "tls-too-many", .. } => Some(()),
         _ => None,

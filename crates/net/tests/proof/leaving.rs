@@ -5,9 +5,9 @@ use crate::roster::{SETTINGS, answer};
 use crate::stage::{Stage, config};
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::record::RoundRecord;
-use fedtvd_net::certs::Wish;
+use fedtvd_net::client::Task;
 use fedtvd_net::event::Event;
-use fedtvd_net::link::Task;
+use fedtvd_net::identity::CertificateRequest;
 use fedtvd_net::start::{Options, Ready, Work, farewell};
 use fedtvd_run::directory::RunDirectory;
 use std::sync::Arc;
@@ -72,8 +72,8 @@ fn noted(stage: &Stage, start: &str) {
     });
 }
 
-fn wish(client: u32) -> Wish {
-    Wish { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 }
+fn wish(client: u32) -> CertificateRequest {
+    CertificateRequest { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -8,3 +8,4 @@ mod one_hot;
 mod puppet;
 mod roster;
 mod stage;
+mod versions;

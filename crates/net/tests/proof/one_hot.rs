@@ -92,6 +92,9 @@ async fn after_drops_duplicates_restarts_and_late_updates_the_model_is_the_vecto
                 running.stop();
                 running = serve(&stage);
                 puppets = crowd(&stage, &running).await;
+                // The round is open again when somebody who owes an update has its job.
+                let owing = (0..CLIENTS).find(|client| !members.contains(client)).unwrap();
+                assert_eq!(puppets[owing as usize].job().await.offer.round, round);
                 let again = puppets[client as usize].send(round, bytes).await;
                 assert!(again.unwrap(), "what was acknowledged is there after a restart");
                 restarts += 1;

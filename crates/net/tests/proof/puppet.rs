@@ -8,13 +8,13 @@ use fedtvd_core::params::Params;
 use fedtvd_core::profile::ClientId;
 use fedtvd_core::statistic::{Ask, Reference, size};
 use fedtvd_core::updates::{Report, Upload};
-use fedtvd_net::link::{Link, LinkError, Security, Task};
+use fedtvd_net::client::{Connection, ConnectionError, Security, Task};
 use fedtvd_net::wire;
 use fedtvd_run::digest::sha256;
 use std::sync::Arc;
 
 pub(crate) struct Puppet {
-    pub(crate) link: Link,
+    pub(crate) link: Connection,
     pub(crate) welcome: wire::Welcome,
     pub(crate) layout: Arc<Layout>,
     pub(crate) client: ClientId,
@@ -30,8 +30,8 @@ impl Puppet {
         address: &str,
         security: &Security,
         client: ClientId,
-    ) -> Result<Self, LinkError> {
-        let mut link = Link::dial(address, security).await?;
+    ) -> Result<Self, ConnectionError> {
+        let mut link = Connection::dial(address, security).await?;
         let welcome = link.hello().await?;
         let network: Network = serde_json::from_str(&welcome.network).unwrap();
         let layout = Arc::new(Layout::of(&network).unwrap());
@@ -39,7 +39,7 @@ impl Puppet {
     }
 
     /// Enrols with [`counts`].
-    pub(crate) async fn enrol(&mut self) -> Result<(), LinkError> {
+    pub(crate) async fn enrol(&mut self) -> Result<(), ConnectionError> {
         let enrolment = self.enrolment(&counts(self.client), &Reference::uniform(10), Ask::Distance);
         self.link.enrol(enrolment).await
     }
@@ -76,17 +76,17 @@ impl Puppet {
     }
 
     /// Sends bytes as the update of a round.
-    pub(crate) async fn send(&mut self, round: u32, bytes: Vec<u8>) -> Result<bool, LinkError> {
+    pub(crate) async fn send(&mut self, round: u32, bytes: Vec<u8>) -> Result<bool, ConnectionError> {
         let ticket = self.ticket(round, &bytes);
         self.link.upload(ticket, bytes.into()).await.map(|receipt| receipt.already)
     }
 }
 
 /// The code of a refusal.
-pub(crate) fn code<T: std::fmt::Debug>(answer: Result<T, LinkError>) -> String {
+pub(crate) fn code<T: std::fmt::Debug>(answer: Result<T, ConnectionError>) -> String {
     match answer {
-        Err(LinkError::Refused { code, .. }) => code,
-        Err(LinkError::Tls { code, .. }) => code.to_owned(),
+        Err(ConnectionError::Refused { code, .. }) => code,
+        Err(ConnectionError::Tls { code, .. }) => code.to_owned(),
         other => panic!("not refused but {other:?}"),
     }
 }

@@ -6,9 +6,9 @@ use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::statistic::{Ask, Reference};
 use fedtvd_core::trainer::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
-use fedtvd_net::agent;
+use fedtvd_net::client;
+use fedtvd_net::client::{ConnectionError, Security, Task};
 use fedtvd_net::event::{Event, Log};
-use fedtvd_net::link::{LinkError, Security, Task};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{Options, prepare};
 use fedtvd_net::status::ask;
@@ -225,7 +225,7 @@ async fn a_full_disk_refuses_an_update_and_takes_it_when_there_is_room_again() {
     let beside = stage.path("run/federation/round-000000/client-0.partial");
     std::os::unix::fs::symlink("/dev/full", &beside).unwrap();
     let refused = zero.send(0, bytes.clone()).await;
-    assert!(matches!(&refused, Err(LinkError::Refused { passing: true, .. })), "{refused:?}");
+    assert!(matches!(&refused, Err(ConnectionError::Refused { passing: true, .. })), "{refused:?}");
     assert_eq!(code(refused), "disk-full");
     assert!(!beside.exists());
     assert!(!zero.send(0, bytes).await.unwrap());
@@ -280,8 +280,8 @@ async fn a_site_with_classes_of_other_names_says_so_and_leaves() {
     class_names.swap(0, 1);
     let (server, security) = (running.address(), stage.security(0));
     let (samples, folder) = (data.samples, stage.path("state"));
-    let options = agent::Options { server, security, samples, class_names, folder };
-    let error = agent::join(options, &|_| {}).await.unwrap_err().to_string();
+    let options = client::Options { server, security, samples, class_names, folder };
+    let error = client::join(options, &|_| {}).await.unwrap_err().to_string();
     assert!(error.starts_with("the federation's classes are T-shirt, trouser"), "{error}");
     running.stop();
 }

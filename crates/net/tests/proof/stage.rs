@@ -3,10 +3,10 @@
 use crate::puppet::Puppet;
 use fedtvd_core::profile::ClientId;
 use fedtvd_data::set::Places;
-use fedtvd_net::certs::{Certs, Wish};
+use fedtvd_net::client::Security;
 use fedtvd_net::event::{Event, Log};
 use fedtvd_net::hall::Hall;
-use fedtvd_net::link::Security;
+use fedtvd_net::identity::{Authority, CertificateRequest};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::start::{Options, Ready, Work, farewell, prepare};
 use fedtvd_run::config::Config;
@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Folders and the log; they outlive the server.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
-    pub(crate) certs: Certs,
+    pub(crate) certs: Authority,
     log: Arc<(Mutex<Vec<Event>>, Condvar)>,
 }
 
@@ -45,9 +45,10 @@ impl Stage {
     /// An authority with so many clients, numbered from 0.
     pub(crate) fn new(clients: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let certs = Certs::init(&folder.path().join("certs"), &[], 10).unwrap();
+        let certs = Authority::init(&folder.path().join("certs"), &[], 10).unwrap();
         for client in 0..clients {
-            let wish = Wish { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 };
+            let wish =
+                CertificateRequest { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 };
             certs.issue(&wish).unwrap();
         }
         Self { folder, certs, log: Arc::default() }

@@ -1,8 +1,8 @@
-//! `join`: a client that dials in, pulls work, and comes back after every break, for ever.
+//! `join`: a client that connects, pulls work, and reconnects after every failure until the federation is over.
 
-use crate::backoff::Backoff;
-use crate::link::{Link, LinkError, Security, Task};
-use crate::site::{Site, SiteError};
+use crate::client::backoff::Backoff;
+use crate::client::connection::{Connection, ConnectionError, Security, Task};
+use crate::client::site::{Site, SiteError};
 use crate::wire;
 use fedtvd_core::samples::Samples;
 use fedtvd_run::digest::sha256;
@@ -16,48 +16,48 @@ use thiserror::Error;
 /// What a client needs to take part.
 #[derive(Clone)]
 pub struct Options {
-    /// HOST:PORT, or @FILE: a file that holds it, read again at each attempt.
+    /// HOST:PORT, or @FILE: a file that holds it and is read again for each attempt.
     pub server: String,
-    /// How it proves who it is.
+    /// How it proves its identity.
     pub security: Security,
     /// Its data.
     pub samples: Arc<Samples>,
-    /// What its classes are called.
+    /// Names of its classes.
     pub class_names: Vec<String>,
-    /// Where it keeps what it must remember.
+    /// Folder for what it must remember between rounds.
     pub folder: PathBuf,
 }
 
-/// What a client tells its user.
+/// What a client reports to its user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
-    /// It is in.
+    /// It has connected.
     Joined(wire::Welcome),
-    /// It trains in this round, counted from 1.
+    /// It is training in this round, counted from 1.
     Training(u32),
     /// Its update is on the server's disk.
     Sent(u32),
-    /// The server did not take its work.
-    Refused(LinkError),
-    /// It could not go on; it tries again.
+    /// The server refused its work.
+    Refused(ConnectionError),
+    /// It could not continue and will try again.
     Waiting(String),
 }
 
 /// Why a client gives up.
 #[derive(Debug, Error)]
 pub enum JoinError {
-    /// The server will not have it.
+    /// The server refused it for good.
     #[error(transparent)]
-    Link(#[from] LinkError),
+    Connection(#[from] ConnectionError),
     /// It cannot do the work.
     #[error(transparent)]
     Site(#[from] SiteError),
-    /// Its disk does not take what it must remember.
+    /// It cannot store what it must remember.
     #[error(transparent)]
     File(#[from] FileError),
 }
 
-/// Refusals that no attempt changes.
+/// Refusals that another attempt cannot change.
 const FINAL: [&str; 7] = [
     "unknown-certificate",
     "revoked",
@@ -68,8 +68,8 @@ const FINAL: [&str; 7] = [
     "not-client",
 ];
 
-/// The refusal of an answer to a question that is no longer asked: the next one may be another.
-const ASKED_ANEW: &str = "profile-statistic";
+/// The refusal of a statistic that the server no longer asks for: the next survey may ask for another.
+const OUTDATED: &str = "profile-statistic";
 
 /// Refusals after which the server asks for the same again.
 const REPEATED: [&str; 4] = ["too-long", "too-short", "bad-hash", "bad-counts"];
@@ -78,56 +78,66 @@ impl JoinError {
     /// Whether another attempt may succeed.
     fn passing(&self) -> bool {
         match self {
-            Self::Link(LinkError::Refused { code, passing, .. }) => {
+            Self::Connection(ConnectionError::Refused { code, passing, .. }) => {
                 *passing
                     || !(FINAL.contains(&code.as_str())
-                        || code.starts_with("profile-") && code != ASKED_ANEW
+                        || code.starts_with("profile-") && code != OUTDATED
                         || code == "roster-closed")
             }
-            Self::Link(LinkError::Lost(_) | LinkError::Tls { code: "tls-failed", .. }) => true,
-            // Somebody makes room.
+            Self::Connection(ConnectionError::Lost(_) | ConnectionError::Tls { code: "tls-failed", .. }) => {
+                true
+            }
+            // Somebody may make room.
             Self::File(error) | Self::Site(SiteError::File(error)) => {
                 matches!(error.error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
             }
-            Self::Link(LinkError::Tls { .. } | LinkError::Address(_) | LinkError::Elsewhere(_))
+            Self::Connection(
+                ConnectionError::Tls { .. }
+                | ConnectionError::Version(_)
+                | ConnectionError::Address(_)
+                | ConnectionError::Elsewhere(_),
+            )
             | Self::Site(_) => false,
         }
     }
 }
 
-/// Takes part until the federation is done; blocks.
-pub fn take_part(options: Options, tell: &(dyn Fn(&Progress) + Sync)) -> Result<wire::Finished, JoinError> {
+/// Takes part until the federation is over; blocks.
+pub fn take_part(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Result<wire::Finished, JoinError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| LinkError::Lost(error.to_string()))?;
-    runtime.block_on(join(options, tell))
+    let runtime = runtime.map_err(|error| ConnectionError::Lost(error.to_string()))?;
+    runtime.block_on(join(options, report))
 }
 
-/// Takes part until the federation is done.
-pub async fn join(options: Options, tell: &(dyn Fn(&Progress) + Sync)) -> Result<wire::Finished, JoinError> {
+/// Takes part until the federation is over.
+pub async fn join(
+    options: Options,
+    report: &(dyn Fn(&Progress) + Sync),
+) -> Result<wire::Finished, JoinError> {
     let mut backoff = Backoff::default();
     let mut unsent = None;
     loop {
-        match session(&options, tell, &mut backoff, &mut unsent).await {
+        match session(&options, report, &mut backoff, &mut unsent).await {
             Ok(finished) => return Ok(finished),
             Err(error) if !error.passing() => return Err(error),
             Err(error) => {
-                tell(&Progress::Waiting(error.to_string()));
-                tokio::time::sleep(backoff.wait()).await;
+                report(&Progress::Waiting(error.to_string()));
+                tokio::time::sleep(backoff.delay()).await;
             }
         }
     }
 }
 
-fn address(server: &str) -> Result<String, LinkError> {
+fn address(server: &str) -> Result<String, ConnectionError> {
     match server.strip_prefix('@') {
         None => Ok(server.to_owned()),
         Some(file) => std::fs::read_to_string(file)
             .map(|text| text.trim().to_owned())
-            .map_err(|error| LinkError::Lost(format!("reading {file}: {error}"))),
+            .map_err(|error| ConnectionError::Lost(format!("reading {file}: {error}"))),
     }
 }
 
-/// What came of a job and may not have reached the server: a job gives the same again, and training takes its time.
+/// The result of a job that the server has not acknowledged yet, so that the same job is not trained twice.
 struct Unsent {
     /// Hash of the job.
     job: String,
@@ -135,47 +145,47 @@ struct Unsent {
     update: Result<Bytes, String>,
 }
 
-/// One connection, from hello to its end.
+/// One connection, from Hello to its end.
 async fn session(
     options: &Options,
-    tell: &(dyn Fn(&Progress) + Sync),
+    report: &(dyn Fn(&Progress) + Sync),
     backoff: &mut Backoff,
     unsent: &mut Option<Unsent>,
 ) -> Result<wire::Finished, JoinError> {
-    let mut link = Link::dial(&address(&options.server)?, &options.security).await?;
-    let welcome = link.hello().await?;
+    let mut connection = Connection::dial(&address(&options.server)?, &options.security).await?;
+    let welcome = connection.hello().await?;
     let mut site = {
         let (welcome, options) = (welcome.clone(), options.clone());
-        away(move || Site::new(&welcome, &options.samples, &options.class_names, &options.folder)).await?
+        blocking(move || Site::new(&welcome, &options.samples, &options.class_names, &options.folder)).await?
     };
     let run = welcome.run.clone();
-    tell(&Progress::Joined(welcome.clone()));
+    report(&Progress::Joined(welcome.clone()));
     loop {
-        let task = link.pull(&run).await?;
+        let task = connection.pull(&run).await?;
         match task {
-            // Only work that was taken, or none, is a success: a server that takes none is asked less and less often.
+            // Only accepted work, or none to do, is a success: a server that refuses everything is asked less and less often.
             Task::Wait => backoff.reset(),
             Task::Finished(finished) => return Ok(finished),
-            Task::Survey(survey) => link.enrol(site.enrolment(&run, &survey)?).await?,
+            Task::Survey(survey) => connection.enrol(site.enrolment(&run, &survey)?).await?,
             Task::Judge(round, model) => {
                 let found;
-                (site, found) = away(move || {
+                (site, found) = blocking(move || {
                     let found = site.judge(&model);
                     (site, found)
                 })
                 .await;
                 let judged = match found {
-                    Ok(found) => link.judge(&run, round, found).await,
-                    Err(why) => Err(LinkError::Lost(format!("the model does not read: {why}"))),
+                    Ok(found) => connection.judge(&run, round, found).await,
+                    Err(why) => Err(ConnectionError::Lost(format!("the model cannot be read: {why}"))),
                 };
-                over(judged, tell, backoff).await?;
+                settle(judged, report, backoff).await?;
             }
             Task::Train(round, job) => {
                 let hash = sha256(&job);
                 if unsent.as_ref().is_none_or(|unsent| unsent.job != hash) {
-                    tell(&Progress::Training(round + 1));
+                    report(&Progress::Training(round + 1));
                     let trained;
-                    (site, trained) = away(move || {
+                    (site, trained) = blocking(move || {
                         let trained = site.train(&job);
                         (site, trained)
                     })
@@ -185,7 +195,7 @@ async fn session(
                 }
                 let Some(Unsent { update, .. }) = unsent else { continue };
                 let sent = match update {
-                    Err(failure) => link.fail(&run, round, failure.clone()).await,
+                    Err(failure) => connection.fail(&run, round, failure.clone()).await,
                     Ok(bytes) => {
                         let ticket = wire::Ticket {
                             run: run.clone(),
@@ -194,22 +204,25 @@ async fn session(
                             hash: sha256(bytes),
                             bytes: bytes.len() as u64,
                         };
-                        link.upload(ticket, bytes.clone()).await.map(|_| tell(&Progress::Sent(round + 1)))
+                        connection
+                            .upload(ticket, bytes.clone())
+                            .await
+                            .map(|_| report(&Progress::Sent(round + 1)))
                     }
                 };
                 if sent.is_ok() {
                     *unsent = None;
                 }
-                over(sent, tell, backoff).await?;
+                settle(sent, report, backoff).await?;
             }
         }
     }
 }
 
-/// A refusal of one piece of work is told and is no reason to leave.
-async fn over(
-    done: Result<(), LinkError>,
-    tell: &(dyn Fn(&Progress) + Sync),
+/// Reports the refusal of one piece of work, which is not a reason to leave.
+async fn settle(
+    done: Result<(), ConnectionError>,
+    report: &(dyn Fn(&Progress) + Sync),
     backoff: &mut Backoff,
 ) -> Result<(), JoinError> {
     match done {
@@ -217,14 +230,14 @@ async fn over(
             backoff.reset();
             Ok(())
         }
-        Err(error @ LinkError::Refused { passing: false, .. })
-            if JoinError::Link(error.clone()).passing() =>
+        Err(error @ ConnectionError::Refused { passing: false, .. })
+            if JoinError::Connection(error.clone()).passing() =>
         {
             let asked_again =
-                matches!(&error, LinkError::Refused { code, .. } if REPEATED.contains(&code.as_str()));
-            tell(&Progress::Refused(error));
+                matches!(&error, ConnectionError::Refused { code, .. } if REPEATED.contains(&code.as_str()));
+            report(&Progress::Refused(error));
             if asked_again {
-                tokio::time::sleep(backoff.wait()).await;
+                tokio::time::sleep(backoff.delay()).await;
             }
             Ok(())
         }
@@ -232,8 +245,8 @@ async fn over(
     }
 }
 
-/// Does blocking work where it holds up no connection.
-async fn away<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+/// Runs blocking work on a thread where it does not hold up the connection.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

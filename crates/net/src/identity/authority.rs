@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! ca.pem, ca.key               the authority; the key signs new certificates and never leaves this folder
-//! server.pem, server.key       the server, with the names under which clients dial it
+//! server.pem, server.key       the server, with the host names that clients connect to
 //! clients.toml                 who may take part
 //! clients/NAME/                what a client gets: ca.pem, cert.pem, key.pem
 //! ```
 
-use crate::allow::{AllowError, AllowList, Listed};
+use crate::identity::allow_list::{AllowError, AllowList, Listed};
 use fedtvd_core::profile::ClientId;
 use fedtvd_run::digest::sha256;
 use fedtvd_run::files::{FileError, doing, read_text, sync, write};
@@ -21,15 +21,15 @@ use thiserror::Error;
 use time::{Duration, OffsetDateTime};
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// The folder of an authority.
+/// A certificate authority and the folder that it lives in.
 #[derive(Clone, Debug)]
-pub struct Certs {
+pub struct Authority {
     folder: PathBuf,
 }
 
-/// Why certificates cannot be made.
+/// Why a certificate cannot be issued or revoked.
 #[derive(Debug, Error)]
-pub enum CertsError {
+pub enum AuthorityError {
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
@@ -40,112 +40,112 @@ pub enum CertsError {
     #[error("making a certificate: {0}")]
     Rcgen(#[from] rcgen::Error),
     /// There is an authority already.
-    #[error("{0} already holds an authority; its clients would no longer be trusted by a new one")]
-    Taken(String),
-    /// There is none.
-    #[error("{0} holds no authority; make one by \"fedtvd certs init\"")]
-    None(String),
+    #[error("{0} already holds an authority; a new one would not trust its clients")]
+    Exists(String),
+    /// There is no authority.
+    #[error("{0} holds no authority; create one with \"fedtvd certs init\"")]
+    Missing(String),
     /// The name is in use.
-    #[error("{0} has a valid certificate; revoke it first by \"fedtvd certs revoke {0}\"")]
-    Named(String),
+    #[error("{0} has a valid certificate; revoke it first with \"fedtvd certs revoke {0}\"")]
+    NameInUse(String),
     /// The number is in use.
-    #[error("number {id} is {name}'s; choose another")]
-    Numbered {
+    #[error("number {id} belongs to {name}; choose another")]
+    NumberInUse {
         /// The number.
         id: ClientId,
         /// Whose it is.
         name: String,
     },
     /// No such client.
-    #[error("there is no valid certificate of {0}; \"fedtvd certs list\" shows all")]
-    Nobody(String),
-    /// A host that nobody can dial.
+    #[error("{0} has no valid certificate; \"fedtvd certs list\" shows all")]
+    UnknownClient(String),
+    /// A host that nobody can connect to.
     #[error(
-        "\"{0}\" is no host name and no address; write it without a port, as fed.example.org or 192.0.2.7"
+        "\"{0}\" is not a host name or an address; write it without a port, like fed.example.org or 192.0.2.7"
     )]
     Host(String),
-    /// A name that is no file name.
+    /// A name that cannot be a file name.
     #[error(
-        "a client's name has letters, digits, - _ and . only, and begins with none of the last; not \"{0}\""
+        "\"{0}\" is not a client's name: use letters, digits, - _ and . only, and start with a letter or digit"
     )]
     Name(String),
 }
 
-/// What a new certificate is to be.
+/// What a new certificate should say.
 #[derive(Clone, Debug)]
-pub struct Wish {
+pub struct CertificateRequest {
     /// The client's name.
     pub name: String,
-    /// Its number; the next free one, or that of a revoked certificate of the same name, unless given.
+    /// Its number; by default that of an earlier certificate of the same name, or the next free one.
     pub id: Option<ClientId>,
-    /// The most training samples that it may claim.
+    /// Maximum number of training samples that it may claim.
     pub max_size: u64,
-    /// How long it is valid.
+    /// Validity in days.
     pub days: i64,
 }
 
-impl Certs {
+impl Authority {
     /// The authority in this folder.
-    pub fn open(folder: &Path) -> Result<Self, CertsError> {
-        let certs = Self { folder: folder.to_owned() };
-        if !certs.file("ca.pem").is_file() {
-            return Err(CertsError::None(folder.display().to_string()));
+    pub fn open(folder: &Path) -> Result<Self, AuthorityError> {
+        let authority = Self { folder: folder.to_owned() };
+        if !authority.file("ca.pem").is_file() {
+            return Err(AuthorityError::Missing(folder.display().to_string()));
         }
-        Ok(certs)
+        Ok(authority)
     }
 
-    /// A new authority and its server's certificate, for clients that dial these hosts.
-    pub fn init(folder: &Path, hosts: &[String], days: i64) -> Result<Self, CertsError> {
-        let certs = Self { folder: folder.to_owned() };
-        if certs.file("ca.key").exists() {
-            return Err(CertsError::Taken(folder.display().to_string()));
+    /// Creates an authority and a server certificate for clients that connect to these hosts.
+    pub fn init(folder: &Path, hosts: &[String], days: i64) -> Result<Self, AuthorityError> {
+        let authority = Self { folder: folder.to_owned() };
+        if authority.file("ca.key").exists() {
+            return Err(AuthorityError::Exists(folder.display().to_string()));
         }
         let (key, server_key) = (KeyPair::generate()?, KeyPair::generate()?);
-        let root = authority(days)?.self_signed(&key)?;
+        let root = authority_params(days)?.self_signed(&key)?;
         let server = server(hosts, days, &server_key, &key)?;
-        std::fs::create_dir_all(certs.file("clients")).map_err(doing("making", folder))?;
-        write_new(&certs.file("server.key"), &server_key.serialize_pem(), true)?;
-        write_new(&certs.file("server.pem"), &server.pem(), false)?;
-        if !certs.list_path().exists() {
-            AllowList::default().write(&certs.list_path())?;
+        std::fs::create_dir_all(authority.file("clients")).map_err(doing("making", folder))?;
+        write_new(&authority.file("server.key"), &server_key.serialize_pem(), true)?;
+        write_new(&authority.file("server.pem"), &server.pem(), false)?;
+        if !authority.list_path().exists() {
+            AllowList::default().write(&authority.list_path())?;
         }
-        write_new(&certs.file("ca.pem"), &root.pem(), false)?;
-        // With the authority's key the folder is complete.
-        write_new(&certs.file("ca.key"), &key.serialize_pem(), true)?;
+        write_new(&authority.file("ca.pem"), &root.pem(), false)?;
+        // Last, because the authority's key marks a complete folder.
+        write_new(&authority.file("ca.key"), &key.serialize_pem(), true)?;
         sync(folder)?;
-        Ok(certs)
+        Ok(authority)
     }
 
-    /// Makes the server's certificate anew, for clients that dial these hosts; what clients have stays good.
-    pub fn renew_server(&self, hosts: &[String], days: i64) -> Result<(), CertsError> {
+    /// Issues a new server certificate for clients that connect to these hosts; client certificates stay valid.
+    pub fn renew_server(&self, hosts: &[String], days: i64) -> Result<(), AuthorityError> {
         let server = server(hosts, days, &self.key("server.key")?, &self.key("ca.key")?)?;
         Ok(write(&self.file("server.pem"), server.pem().as_bytes())?)
     }
 
-    /// Issues a certificate; the folder that the client gets.
-    pub fn issue(&self, wish: &Wish) -> Result<(PathBuf, Listed), CertsError> {
-        let name = &wish.name;
-        let fit = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || !name.chars().all(fit) || name.starts_with(['-', '_', '.']) {
-            return Err(CertsError::Name(name.clone()));
+    /// Issues a client certificate; returns the folder to give to the client.
+    pub fn issue(&self, request: &CertificateRequest) -> Result<(PathBuf, Listed), AuthorityError> {
+        let name = &request.name;
+        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        if name.is_empty() || !name.chars().all(allowed) || name.starts_with(['-', '_', '.']) {
+            return Err(AuthorityError::Name(name.clone()));
         }
         let mut list = self.list()?;
         if list.named(name).is_some() {
-            return Err(CertsError::Named(name.clone()));
+            return Err(AuthorityError::NameInUse(name.clone()));
         }
         let own = list.clients.iter().find(|entry| entry.name == *name).map(|entry| entry.id);
         let next = list.clients.iter().map(|entry| entry.id.saturating_add(1)).max().unwrap_or(0);
-        let id = wish.id.or(own).unwrap_or(next);
+        let id = request.id.or(own).unwrap_or(next);
         if let Some(other) = list.clients.iter().find(|entry| entry.id == id && entry.name != *name) {
-            return Err(CertsError::Numbered { id, name: other.name.clone() });
+            return Err(AuthorityError::NumberInUse { id, name: other.name.clone() });
         }
         let authority_pem = read_text(&self.file("ca.pem"))?;
         let key = KeyPair::generate()?;
         let mut params = CertificateParams::new(Vec::new())?;
         params.distinguished_name.push(DnType::CommonName, name.as_str());
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let expires = valid(&mut params, wish.days);
-        let certificate = params.signed_by(&key, &Issuer::new(authority(1)?, self.key("ca.key")?))?;
+        let expires = set_validity(&mut params, request.days);
+        let certificate = params.signed_by(&key, &Issuer::new(authority_params(1)?, self.key("ca.key")?))?;
         let folder = self.folder.join("clients").join(name);
         std::fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
         write_new(&folder.join("key.pem"), &key.serialize_pem(), true)?;
@@ -155,7 +155,7 @@ impl Certs {
             name: name.clone(),
             id,
             fingerprint: sha256(certificate.der()),
-            max_size: wish.max_size,
+            max_size: request.max_size,
             expires: expires.date().to_string(),
             revoked: false,
         };
@@ -164,28 +164,28 @@ impl Certs {
         Ok((folder, entry))
     }
 
-    /// Revokes a client's certificate: a running server knows at once.
-    pub fn revoke(&self, name: &str) -> Result<Listed, CertsError> {
+    /// Revokes a client's certificate; a running server refuses it from then on.
+    pub fn revoke(&self, name: &str) -> Result<Listed, AuthorityError> {
         let mut list = self.list()?;
         let entry = list.clients.iter_mut().find(|entry| entry.name == name && !entry.revoked);
-        let entry = entry.ok_or_else(|| CertsError::Nobody(name.to_owned()))?;
+        let entry = entry.ok_or_else(|| AuthorityError::UnknownClient(name.to_owned()))?;
         entry.revoked = true;
         let revoked = entry.clone();
         list.write(&self.list_path())?;
         Ok(revoked)
     }
 
-    /// Who may take part.
-    pub fn list(&self) -> Result<AllowList, CertsError> {
+    /// The list of clients that may take part.
+    pub fn list(&self) -> Result<AllowList, AuthorityError> {
         Ok(AllowList::read(&self.list_path())?)
     }
 
-    /// Where that stands.
+    /// The file that holds that list.
     pub fn list_path(&self) -> PathBuf {
         self.file("clients.toml")
     }
 
-    fn key(&self, name: &str) -> Result<KeyPair, CertsError> {
+    fn key(&self, name: &str) -> Result<KeyPair, AuthorityError> {
         Ok(KeyPair::from_pem(&read_text(&self.file(name))?)?)
     }
 
@@ -195,25 +195,25 @@ impl Certs {
     }
 }
 
-/// What the authority's certificate says. Where it signs others, only its name counts.
-fn authority(days: i64) -> Result<CertificateParams, rcgen::Error> {
+/// The contents of the authority's certificate. For signing others only its name matters.
+fn authority_params(days: i64) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name.push(DnType::CommonName, "fedtvd federation");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-    valid(&mut params, days);
+    set_validity(&mut params, days);
     Ok(params)
 }
 
-/// A server's certificate for clients that dial these hosts. It is also the operator's, who may ask for the status.
+/// A server's certificate for clients that connect to these hosts. The operator uses it too, to ask for the status.
 fn server(
     hosts: &[String],
     days: i64,
     own: &KeyPair,
     authority_key: &KeyPair,
-) -> Result<Certificate, CertsError> {
+) -> Result<Certificate, AuthorityError> {
     if let Some(host) = hosts.iter().find(|host| ServerName::try_from(host.as_str()).is_err()) {
-        return Err(CertsError::Host(host.clone()));
+        return Err(AuthorityError::Host(host.clone()));
     }
     let mut names = ["localhost", "127.0.0.1", "::1"].map(str::to_owned).to_vec();
     names.extend(hosts.iter().filter(|host| !names.contains(host)).cloned().collect::<Vec<_>>());
@@ -221,19 +221,20 @@ fn server(
     params.distinguished_name.push(DnType::CommonName, "fedtvd server");
     params.extended_key_usages =
         vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    valid(&mut params, days);
-    Ok(params.signed_by(own, &Issuer::new(authority(1)?, authority_key))?)
+    set_validity(&mut params, days);
+    Ok(params.signed_by(own, &Issuer::new(authority_params(1)?, authority_key))?)
 }
 
-/// Valid from yesterday, for clocks that go behind, for so many days; until when. Of less than 0 days it is expired.
-fn valid(params: &mut CertificateParams, days: i64) -> OffsetDateTime {
+/// Makes a certificate valid from yesterday, for clocks that are slow, until `days` from now; returns the last moment. A
+/// negative number makes an expired one.
+fn set_validity(params: &mut CertificateParams, days: i64) -> OffsetDateTime {
     let now = OffsetDateTime::now_utc();
     params.not_before = now + Duration::days((days - 1).min(-1));
     params.not_after = now + Duration::days(days);
     params.not_after
 }
 
-/// Writes a file; a private key is for its owner's eyes only.
+/// Writes a file; only its owner may read a private one.
 fn write_new(path: &Path, text: &str, private: bool) -> Result<(), FileError> {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);

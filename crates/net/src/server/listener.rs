@@ -1,12 +1,12 @@
-//! The listening server: its threads, its address, its limits.
+//! The listening server: its threads, its address and its limits.
 
-use crate::allow::{AllowError, Watched};
-use crate::caller::Identity;
-use crate::door;
 use crate::event::Event;
 use crate::hall::Hall;
-use crate::service::Service;
-use crate::tls::{self, TlsError};
+use crate::identity::allow_list::{AllowError, Watched};
+use crate::identity::peer_identity::Authentication;
+use crate::identity::tls::{self, TlsError};
+use crate::server::connections;
+use crate::server::service::Guard;
 use fedtvd_run::digest::sha256;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -19,22 +19,22 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::rustls::ServerConfig;
 
-/// A server at work; it ends when this is dropped.
+/// A running server; dropping it shuts it down.
 pub struct Server {
     runtime: Option<Runtime>,
     address: SocketAddr,
-    /// Dropped, it ends the taking of connections.
+    /// Dropping it stops the server from accepting connections.
     open: Option<oneshot::Sender<()>>,
     serving: Option<JoinHandle<()>>,
 }
 
-/// How the server shows who it is and knows who asks.
+/// How the server proves its identity and identifies clients.
 pub struct Keys {
-    identity: Identity,
+    authentication: Authentication,
     tls: Option<ServerConfig>,
 }
 
-/// Why certificates cannot be used.
+/// Why keys cannot be loaded.
 #[derive(Debug, Error)]
 pub enum KeysError {
     /// The certificates.
@@ -46,48 +46,48 @@ pub enum KeysError {
 }
 
 impl Keys {
-    /// Those of an authority's folder.
+    /// The keys in an authority's folder.
     pub fn open(folder: &Path) -> Result<Self, KeysError> {
         let tls = tls::server(folder)?;
         let own = tls::chain(&folder.join("server.pem"))?;
         let operator = own.first().map_or_else(String::new, |certificate| sha256(certificate));
         let list = Arc::new(Watched::new(folder.join("clients.toml"))?);
-        Ok(Self { identity: Identity::Certificates { list, operator }, tls: Some(tls) })
+        Ok(Self { authentication: Authentication::Certificates { list, operator }, tls: Some(tls) })
     }
 
-    /// None: clients are who they say they are. On one machine only.
+    /// No keys: clients are who they claim to be. On one machine only.
     pub fn none() -> Self {
-        Self { identity: Identity::Claimed, tls: None }
+        Self { authentication: Authentication::Claimed, tls: None }
     }
 }
 
-/// Silence after which the other side is asked whether it is still there, and after which it is not.
-const ALIVE: Duration = Duration::from_secs(20);
-/// How long requests that are being answered may take at the end.
-const LAST: Duration = Duration::from_secs(2);
-/// Bytes that a client may send ahead, in one upload and in all of its connection.
-const AHEAD: u32 = 64 << 10;
+/// HTTP/2 keep-alive interval and timeout.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// Time that open requests get to finish during shutdown.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+/// HTTP/2 flow-control window of a stream; a connection has twice as much.
+const WINDOW: u32 = 64 << 10;
 
 impl Server {
-    /// Listens for clients of this hall, and reads so many of their uploads at a time.
+    /// Serves the clients of this hall, and reads at most `uploads` of their updates at a time.
     pub fn start(hall: &Arc<Hall>, keys: Keys, listener: TcpListener, uploads: usize) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let service = Service::new(Arc::clone(hall), keys.identity, uploads);
+        let service = Guard::new(Arc::clone(hall), keys.authentication, uploads);
         let log = Arc::clone(&hall.log);
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let incoming = door::incoming(listener, keys.tls.map(Arc::new), Arc::clone(&log));
+        let incoming = connections::incoming(listener, keys.tls.map(Arc::new), Arc::clone(&log));
         drop(inside);
         runtime.spawn(service.clone().watch());
         let (open, closed) = oneshot::channel::<()>();
         let serving = runtime.spawn(async move {
             let served = tonic::transport::Server::builder()
-                .http2_keepalive_interval(Some(ALIVE))
-                .http2_keepalive_timeout(Some(ALIVE))
-                .initial_stream_window_size(AHEAD)
-                .initial_connection_window_size(2 * AHEAD)
+                .http2_keepalive_interval(Some(KEEP_ALIVE))
+                .http2_keepalive_timeout(Some(KEEP_ALIVE))
+                .initial_stream_window_size(WINDOW)
+                .initial_connection_window_size(2 * WINDOW)
                 .max_concurrent_streams(16)
                 .http2_max_header_list_size(16 << 10)
                 .serve_with_incoming_shutdown(service, incoming, async {
@@ -95,27 +95,27 @@ impl Server {
                 })
                 .await;
             if let Err(error) = served {
-                log(&Event::Note { note: format!("the server takes no more connections: {error}") });
+                log(&Event::Note { note: format!("the server accepts no more connections: {error}") });
             }
         });
         Ok(Self { runtime: Some(runtime), address, open: Some(open), serving: Some(serving) })
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
 impl Drop for Server {
-    /// Finishes what is being answered, within a moment.
+    /// Lets open requests finish, within a short time.
     fn drop(&mut self) {
         drop(self.open.take());
         if let (Some(runtime), Some(serving)) = (self.runtime.take(), self.serving.take()) {
-            // A thread of its own, since whoever drops this may be asynchronous itself.
+            // On its own thread, because a runtime must not block inside another one.
             let ending = std::thread::spawn(move || {
-                let _ = runtime.block_on(async { tokio::time::timeout(LAST, serving).await });
-                runtime.shutdown_timeout(LAST);
+                let _ = runtime.block_on(async { tokio::time::timeout(SHUTDOWN_TIMEOUT, serving).await });
+                runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
             });
             let _ = ending.join();
         }

@@ -1,5 +1,6 @@
-//! Why the server refuses: each reason with a code of its own, for logs and scripts, and a sentence.
+//! Why the server refuses a request: each reason has its own code, for logs and scripts, and a sentence.
 
+use crate::wire::VersionMismatch;
 use fedtvd_core::enrolment;
 use fedtvd_core::failure::ClientFailure;
 use fedtvd_core::profile::ClientId;
@@ -7,32 +8,27 @@ use thiserror::Error;
 
 /// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum Refusal {
-    /// A certificate that the allow list does not have.
+pub(crate) enum Refusal {
+    /// A certificate that is not in the list of clients.
     #[error("certificate {0} is not in the list of clients; ask the operator to issue one")]
     Unknown(String),
     /// A certificate that was revoked.
     #[error("the certificate of {0} is revoked; ask the operator for a new one")]
     Revoked(String),
-    /// A client may not ask for this.
+    /// A client asked for what only the operator may see.
     #[error("only the operator may ask for the status")]
     NotOperator,
-    /// The operator is no client.
-    #[error("the server's own certificate is no client's; ask the operator to issue one")]
+    /// The operator is not a client.
+    #[error("the server's own certificate is not a client's; ask the operator to issue one")]
     NotClient,
-    /// A client that names nobody, where there is no TLS.
-    #[error("without TLS a client says its number; \"{0}\" is none")]
+    /// Without TLS: a request that does not name its client.
+    #[error("without TLS a client must state its number; \"{0}\" is not a number")]
     NoName(String),
     /// Another version of the protocol.
-    #[error("this server speaks protocol {ours}, the client {theirs}; use the same version of the program")]
-    Protocol {
-        /// The server's.
-        ours: u32,
-        /// The client's.
-        theirs: u32,
-    },
+    #[error(transparent)]
+    Protocol(#[from] VersionMismatch),
     /// Another run.
-    #[error("this is run {ours}; the request is for run {theirs}")]
+    #[error("this server runs {ours}; the request is for run {theirs}")]
     WrongRun {
         /// The server's.
         ours: String,
@@ -40,73 +36,73 @@ pub enum Refusal {
         theirs: String,
     },
     /// An update in another client's name.
-    #[error("the update is client {claimed}'s, but the certificate is client {client}'s")]
+    #[error("the update claims to be from client {claimed}, but the certificate is that of client {client}")]
     WrongClient {
-        /// Whose the update says it is.
+        /// The client that the update names.
         claimed: ClientId,
-        /// Whose the certificate is.
+        /// The client that the certificate names.
         client: ClientId,
     },
-    /// A roster that does not have this client.
+    /// A client that is not in the roster.
     #[error("client {0} is not in this run's roster")]
     NotInRoster(ClientId),
-    /// More samples than the allow list has.
-    #[error("client {client} claims {size} samples; it is listed with at most {most}")]
+    /// More samples than the list of clients allows.
+    #[error("client {client} claims {size} samples; the list of clients allows at most {most}")]
     AboveListed {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// What it claims.
+        /// What the client claims.
         size: u64,
         /// What the list allows.
         most: u64,
     },
-    /// More samples kept back than the allow list has.
-    #[error("client {client} claims to keep {holdout} samples back; at most {most} count")]
+    /// A larger hold-out than the list of clients allows.
+    #[error("client {client} claims {holdout} hold-out samples; at most {most} are allowed")]
     HoldoutAboveListed {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// What it claims.
+        /// What the client claims.
         holdout: u64,
         /// What the list allows.
         most: u64,
     },
-    /// A profile that core does not take.
+    /// A profile that core does not accept.
     #[error(transparent)]
     Profile(#[from] enrolment::Refusal),
-    /// A statistic that does not read.
-    #[error("the statistic does not read: {0}")]
+    /// A statistic that cannot be read.
+    #[error("the label statistic cannot be read: {0}")]
     Statistic(String),
-    /// An answer before the enrolment.
+    /// An update from a client that has not enrolled.
     #[error("client {0} is not enrolled yet")]
     NotEnrolled(ClientId),
     /// A round that is over.
-    #[error("round {} is closed; the update came too late and does not count", .round.saturating_add(1))]
+    #[error("round {} is closed; the update is too late and does not count", .round.saturating_add(1))]
     Late {
         /// The update's round.
         round: u32,
     },
     /// A round that has not begun.
-    #[error("round {} has not begun; this is round {}", .round.saturating_add(1), .open.saturating_add(1))]
+    #[error("round {} has not begun; round {} is open", .round.saturating_add(1), .open.saturating_add(1))]
     Early {
         /// The update's round.
         round: u32,
         /// The open one.
         open: u32,
     },
-    /// A client that the round did not ask.
-    #[error("round {} did not ask client {client}", .round.saturating_add(1))]
+    /// A client that is not in the round's cohort.
+    #[error("client {client} was not selected in round {}", .round.saturating_add(1))]
     NotAsked {
         /// The round.
         round: u32,
-        /// Who.
+        /// The client.
         client: ClientId,
     },
-    /// Another answer to the same job.
-    #[error("client {client} already answered in round {} with other bytes; the first answer holds", .round.saturating_add(1))]
+    /// A second, different update for the same job.
+    #[error("client {client} already sent another update in round {}; the first one counts", .round.saturating_add(1))]
     TwoAnswers {
         /// The round.
         round: u32,
-        /// Who.
+        /// The client.
         client: ClientId,
     },
     /// Bytes that were accepted in another round.
@@ -117,64 +113,64 @@ pub enum Refusal {
         /// The round then.
         before: u32,
     },
-    /// A hash that is none.
-    #[error("\"{0}\" is no SHA-256 in 64 hexadecimal digits")]
+    /// A malformed hash.
+    #[error("\"{0}\" is not a SHA-256 of 64 lower-case hexadecimal digits")]
     BadHash(String),
     /// More bytes than an update has.
-    #[error("{bytes} bytes are announced; an update of this model has at most {most}")]
+    #[error("{bytes} bytes were announced; an update of this model has at most {most}")]
     TooLong {
-        /// How many are announced.
+        /// Announced length.
         bytes: u64,
-        /// How many there can be.
+        /// Maximum length.
         most: u64,
     },
     /// Fewer bytes than an update has.
-    #[error("{bytes} bytes are announced; an update of this model has at least {least}")]
+    #[error("{bytes} bytes were announced; an update of this model has at least {least}")]
     TooShort {
-        /// How many are announced.
+        /// Announced length.
         bytes: u64,
-        /// How many there must be.
+        /// Minimum length.
         least: u64,
     },
-    /// The same client is sending already.
+    /// The same client is uploading already.
     #[error("client {0} is sending its update on another connection; try again")]
     Busy(ClientId),
     /// An upload that does not begin with a ticket.
-    #[error("an upload begins with its ticket")]
+    #[error("an upload must begin with its ticket")]
     NoTicket,
-    /// Something else than a part.
-    #[error("a second ticket in one upload; only parts may follow")]
+    /// A ticket where a chunk should be.
+    #[error("an upload has a second ticket; only chunks may follow the first")]
     SecondTicket,
     /// Fewer bytes than announced.
     #[error("the upload ended after {got} of {bytes} bytes")]
     Truncated {
-        /// How many came.
+        /// Received length.
         got: u64,
-        /// How many were announced.
+        /// Announced length.
         bytes: u64,
     },
     /// More bytes than announced.
-    #[error("the upload goes on after its {0} bytes")]
+    #[error("the upload continues after the {0} announced bytes")]
     Overrun(u64),
     /// Bytes that are not the announced ones.
     #[error("the bytes have hash {got}; {announced} was announced")]
     WrongHash {
-        /// What came.
+        /// Hash of the received bytes.
         got: String,
-        /// What was announced.
+        /// Announced hash.
         announced: String,
     },
-    /// An upload that stands still.
-    #[error("no part came for {0} seconds")]
+    /// An upload that stalled.
+    #[error("the upload stalled for {0} seconds")]
     Stalled(u64),
-    /// An upload that goes on for too long.
-    #[error("{got} of {bytes} bytes came in {seconds} seconds")]
+    /// An upload that is too slow.
+    #[error("the upload is too slow: {got} of {bytes} bytes in {seconds} seconds")]
     TooSlow {
-        /// How many came.
+        /// Received length.
         got: u64,
-        /// How many were announced.
+        /// Announced length.
         bytes: u64,
-        /// In which time.
+        /// Elapsed time.
         seconds: u64,
     },
     /// The update itself is not acceptable.
@@ -183,27 +179,27 @@ pub enum Refusal {
     /// The disk is full.
     #[error("the server's disk is full; the update was not kept, try again later")]
     DiskFull,
-    /// The disk fails in another way.
+    /// The disk failed in another way.
     #[error("the server could not store the update; try again later")]
     Disk,
-    /// Counts that cannot be.
-    #[error("the counts of the hold-out cannot be: {0}")]
+    /// Impossible counts.
+    #[error("the counts of the hold-out are impossible: {0}")]
     BadCounts(String),
-    /// Counts that nobody asked for.
-    #[error("no counts are wanted for round {} now", .0.saturating_add(1))]
+    /// Counts that the server did not ask for.
+    #[error("the server is not waiting for counts of round {}", .0.saturating_add(1))]
     NotJudging(u32),
 }
 
 impl Refusal {
-    /// A code that never changes.
-    pub fn code(&self) -> &'static str {
+    /// The code for scripts; it never changes.
+    pub(crate) fn code(&self) -> &'static str {
         match self {
             Self::Unknown(_) => "unknown-certificate",
             Self::Revoked(_) => "revoked",
             Self::NotOperator => "not-operator",
             Self::NotClient => "not-client",
             Self::NoName(_) => "no-name",
-            Self::Protocol { .. } => "wrong-protocol",
+            Self::Protocol(_) => "wrong-protocol",
             Self::WrongRun { .. } => "wrong-run",
             Self::WrongClient { .. } => "wrong-client",
             Self::NotInRoster(_) => "not-in-roster",
@@ -237,7 +233,7 @@ impl Refusal {
     }
 
     /// Whether the same request may succeed later.
-    pub fn passing(&self) -> bool {
+    pub(crate) fn passing(&self) -> bool {
         matches!(
             self,
             Self::Busy(_)
@@ -252,10 +248,10 @@ impl Refusal {
     }
 }
 
-/// Most characters of a sentence that may hold a client's words.
+/// Maximum number of characters of a sentence that may quote a client.
 const LONGEST: usize = 300;
 
-/// A sentence that may hold a client's words, as a log can bear it: short, and without control characters.
+/// A sentence that may quote a client, made safe for a log: short, and without control characters.
 pub(crate) fn plain(text: &str) -> String {
     let mut plain = String::new();
     for (place, c) in text.chars().enumerate() {
@@ -303,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clients_words_are_cut_and_cannot_write_a_line_of_their_own() {
+    fn what_a_client_says_is_cut_and_cannot_forge_a_log_line() {
         assert_eq!(plain("good\nrefused [late]\u{1b}[2J"), "good\\nrefused [late]\\u{1b}[2J");
         assert_eq!(plain(&"x".repeat(100_000)).chars().count(), LONGEST + 1);
         assert_eq!(plain("Zürich …"), "Zürich …");

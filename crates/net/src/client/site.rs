@@ -1,5 +1,5 @@
-//! A site: its data, its trainer, and what it remembers between rounds. None of it leaves, but updates and the
-//! statistic that was asked for.
+//! A site: its data, its trainer, and what it remembers between rounds. Only updates, counts of the hold-out and the
+//! requested label statistic leave it.
 
 use crate::wire;
 use fedtvd_core::client::train;
@@ -20,28 +20,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// A site that has heard which model is trained.
-pub struct Site {
+/// A site that knows which model it trains.
+pub(crate) struct Site {
     client: ClientId,
     cpu: Cpu,
     layout: Arc<Layout>,
     data: ClientData,
-    /// Where memories of this run are kept.
+    /// Folder for the memories of this run.
     folder: PathBuf,
 }
 
 /// Why a site cannot take part.
 #[derive(Debug, Error)]
 pub enum SiteError {
-    /// A server of another version.
-    #[error("the server sent {what} that does not read: {why}")]
+    /// A malformed message.
+    #[error("the server sent {what} that cannot be read: {why}")]
     Unreadable {
-        /// What.
+        /// What the server sent.
         what: &'static str,
-        /// In what way.
+        /// Why it cannot be read.
         why: String,
     },
-    /// A model for other samples.
+    /// A model for samples of another shape.
     #[error(
         "the federation trains on samples of shape {theirs:?} with {their_classes} classes; this site has {ours:?} with {classes}"
     )]
@@ -55,7 +55,7 @@ pub enum SiteError {
         /// The site's.
         classes: usize,
     },
-    /// Classes of other names: what one site calls 0 would be 1 at another.
+    /// Other class names, or another order: one site's class 0 would be another's class 1.
     #[error("the federation's classes are {}; this site's are {}", .theirs.join(", "), .ours.join(", "))]
     Classes {
         /// The federation's.
@@ -63,7 +63,7 @@ pub enum SiteError {
         /// The site's.
         ours: Vec<String>,
     },
-    /// A model that is none.
+    /// An invalid model.
     #[error(transparent)]
     Network(#[from] NetworkError),
     /// A model that cannot be trained here.
@@ -75,8 +75,8 @@ pub enum SiteError {
 }
 
 impl Site {
-    /// Gets ready for the run that the server's welcome describes; memories go below `folder`.
-    pub fn new(
+    /// A site for the run that the server's welcome describes; memories are stored below `folder`.
+    pub(crate) fn new(
         welcome: &wire::Welcome,
         samples: &Arc<Samples>,
         names: &[String],
@@ -114,8 +114,8 @@ impl Site {
         Ok(Self { client: welcome.client, cpu, layout, data, folder })
     }
 
-    /// What it says of itself, and no more than was asked.
-    pub fn enrolment(&self, run: &str, survey: &wire::Survey) -> Result<wire::Enrolment, SiteError> {
+    /// The answer to a survey: what it asks for and no more.
+    pub(crate) fn enrolment(&self, run: &str, survey: &wire::Survey) -> Result<wire::Enrolment, SiteError> {
         let unreadable =
             |error: serde_json::Error| SiteError::Unreadable { what: "a question", why: error.to_string() };
         let ask: Ask = serde_json::from_str(&survey.ask).map_err(unreadable)?;
@@ -133,15 +133,15 @@ impl Site {
         })
     }
 
-    /// The bytes of an update, trained as a job orders. What it is to remember is on the disk before the update is out.
-    pub fn train(&mut self, bytes: &[u8]) -> Result<Result<Vec<u8>, ClientFailure>, FileError> {
+    /// The bytes of an update, trained as a job says. What the site must remember is on the disk before this returns.
+    pub(crate) fn train(&mut self, bytes: &[u8]) -> Result<Result<Vec<u8>, ClientFailure>, FileError> {
         let bad = |why: String| Ok(Err(ClientFailure::BadJob(why)));
         let job = match Job::from_bytes(bytes, &self.layout) {
             Ok(job) => job,
             Err(error) => return bad(error.to_string()),
         };
         if job.client != self.client {
-            return bad(format!("it is client {}'s", job.client));
+            return bad(format!("it is for client {}", job.client));
         }
         let strategy = match notation::strategy(&job.offer.strategy, []) {
             Ok(strategy) => strategy,
@@ -162,8 +162,8 @@ impl Site {
         }
     }
 
-    /// What the hold-out says of a model.
-    pub fn judge(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
+    /// Evaluates a model on the hold-out.
+    pub(crate) fn judge(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
         let params = Params::from_safetensors(bytes, &self.layout).map_err(|error| error.to_string())?;
         if self.data.holdout.is_empty() {
             return Ok(Evaluation::empty(self.data.counts.len()));
@@ -175,7 +175,7 @@ impl Site {
         self.folder.join(format!("memory-{round}.safetensors"))
     }
 
-    /// The memory of a round; none where it is lost or damaged, which the record will say.
+    /// The memory of a round; none if it is lost or damaged, which the round's record will show.
     fn recall(&self, round: u32) -> Result<Option<Memory>, FileError> {
         let path = self.memory(round);
         if !path.exists() {
@@ -185,7 +185,7 @@ impl Site {
         Ok(Memory::from_bytes(&bytes).ok())
     }
 
-    /// Keeps the memory that the job went on from, in case its update is not accepted, and the new one.
+    /// Stores the new memory and keeps the one that the job started from, in case its update is not accepted.
     fn learn(&self, job: &Job, memory: &Memory) -> Result<(), FileError> {
         std::fs::create_dir_all(&self.folder).map_err(doing("making", &self.folder))?;
         write(&self.memory(job.offer.round), &memory.to_bytes())?;

@@ -1,4 +1,4 @@
-//! Mutual TLS 1.3 with rustls and ring: both sides show a certificate of the federation's own authority.
+//! Mutual TLS 1.3 with rustls and ring: both sides present a certificate of the federation's own authority.
 
 use fedtvd_run::files::{FileError, doing};
 use std::path::Path;
@@ -19,7 +19,7 @@ pub enum TlsError {
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file that holds no certificate or key.
+    /// A file without a certificate or key in it.
     #[error("{path}: {why}")]
     Pem {
         /// Which.
@@ -27,7 +27,7 @@ pub enum TlsError {
         /// What is wrong.
         why: pem::Error,
     },
-    /// Certificate and key that do not fit, or an authority that is none.
+    /// A certificate that does not match its key, or an invalid authority.
     #[error("the certificates cannot be used: {0}")]
     Rustls(#[from] rustls::Error),
     /// The authority's certificate.
@@ -35,7 +35,7 @@ pub enum TlsError {
     Verifier(#[from] VerifierBuilderError),
 }
 
-/// The server's side: it shows `server.pem` and asks for a certificate that `ca.pem` signed.
+/// The server's side: it presents `server.pem` and requires a certificate that `ca.pem` signed.
 pub fn server(folder: &Path) -> Result<ServerConfig, TlsError> {
     let roots = Arc::new(roots(&folder.join("ca.pem"))?);
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build()?;
@@ -44,22 +44,22 @@ pub fn server(folder: &Path) -> Result<ServerConfig, TlsError> {
         .with_client_cert_verifier(verifier)
         .with_single_cert(chain(&folder.join("server.pem"))?, key(&folder.join("server.key"))?)?;
     config.alpn_protocols = vec![b"h2".to_vec()];
-    // Every connection shows its certificate anew.
+    // Without session tickets every connection presents its certificate.
     config.send_tls13_tickets = 0;
     Ok(config)
 }
 
-/// A client's side: it shows `cert.pem` and trusts what `ca.pem` signed.
-pub fn client(folder: &Path) -> Result<ClientConfig, TlsError> {
-    dialling(&folder.join("ca.pem"), &folder.join("cert.pem"), &folder.join("key.pem"))
+/// A client's side: it presents `cert.pem` and trusts what `ca.pem` signed.
+pub(crate) fn client(folder: &Path) -> Result<ClientConfig, TlsError> {
+    client_config(&folder.join("ca.pem"), &folder.join("cert.pem"), &folder.join("key.pem"))
 }
 
-/// The operator's side: the server's own certificate.
-pub fn operator(folder: &Path) -> Result<ClientConfig, TlsError> {
-    dialling(&folder.join("ca.pem"), &folder.join("server.pem"), &folder.join("server.key"))
+/// The operator's side: it presents the server's own certificate.
+pub(crate) fn operator(folder: &Path) -> Result<ClientConfig, TlsError> {
+    client_config(&folder.join("ca.pem"), &folder.join("server.pem"), &folder.join("server.key"))
 }
 
-fn dialling(ca: &Path, certificate: &Path, private: &Path) -> Result<ClientConfig, TlsError> {
+fn client_config(ca: &Path, certificate: &Path, private: &Path) -> Result<ClientConfig, TlsError> {
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ca)?), provider()).build()?;
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
@@ -99,13 +99,14 @@ fn roots(path: &Path) -> Result<RootCertStore, TlsError> {
 }
 
 /// Code and sentence for a client's handshake that failed at the server.
-pub fn refused(error: &rustls::Error) -> (&'static str, String) {
+pub(crate) fn refused(error: &rustls::Error) -> (&'static str, String) {
     use rustls::Error;
     let (code, why) = match error {
-        Error::NoCertificatesPresented => ("tls-no-certificate", "it shows no certificate".to_owned()),
-        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => {
-            ("tls-wrong-authority", "its certificate is not of this federation's authority".to_owned())
-        }
+        Error::NoCertificatesPresented => ("tls-no-certificate", "it presents no certificate".to_owned()),
+        Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => (
+            "tls-wrong-authority",
+            "its certificate was not signed by this federation's authority".to_owned(),
+        ),
         Error::InvalidCertificate(
             expired @ (CertificateError::Expired | CertificateError::ExpiredContext { .. }),
         ) => ("tls-expired", format!("its certificate has expired: {expired}")),
@@ -113,7 +114,7 @@ pub fn refused(error: &rustls::Error) -> (&'static str, String) {
             early @ (CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. }),
         ) => ("tls-not-yet-valid", format!("its certificate is not valid yet: {early}")),
         Error::InvalidCertificate(other) => {
-            ("tls-bad-certificate", format!("its certificate is not good: {other}"))
+            ("tls-bad-certificate", format!("its certificate is invalid: {other}"))
         }
         Error::PeerIncompatible(why) => {
             ("tls-incompatible", format!("it does not speak this server's TLS: {why:?}"))
@@ -125,13 +126,14 @@ pub fn refused(error: &rustls::Error) -> (&'static str, String) {
     (code, why)
 }
 
-/// What a client tells its user of a failed handshake, and whether it is for good.
-pub fn declined(error: &rustls::Error) -> (&'static str, String) {
+/// Code and sentence for a handshake that failed at the client.
+pub(crate) fn declined(error: &rustls::Error) -> (&'static str, String) {
     use rustls::Error;
     match error {
-        Error::AlertReceived(AlertDescription::CertificateRequired) => {
-            ("tls-no-certificate", "the server asks for a certificate, and this client shows none".to_owned())
-        }
+        Error::AlertReceived(AlertDescription::CertificateRequired) => (
+            "tls-no-certificate",
+            "the server requires a certificate, and this client presents none".to_owned(),
+        ),
         Error::AlertReceived(AlertDescription::UnknownCA | AlertDescription::DecryptError) => (
             "tls-wrong-authority",
             "the server does not know the authority that signed this client's certificate".to_owned(),
@@ -141,17 +143,17 @@ pub fn declined(error: &rustls::Error) -> (&'static str, String) {
             "this client's certificate has expired; ask the operator for a new one".to_owned(),
         ),
         Error::AlertReceived(AlertDescription::BadCertificate | AlertDescription::CertificateUnknown) => {
-            ("tls-bad-certificate", "the server does not take this client's certificate".to_owned())
+            ("tls-bad-certificate", "the server does not accept this client's certificate".to_owned())
         }
         Error::AlertReceived(alert) => {
             ("tls-refused", format!("the server refuses the connection: {alert:?}"))
         }
         Error::InvalidCertificate(CertificateError::UnknownIssuer | CertificateError::BadSignature) => (
             "tls-server-authority",
-            "the server's certificate is not of the authority that this client trusts".to_owned(),
+            "the server's certificate was not signed by the authority that this client trusts".to_owned(),
         ),
         Error::InvalidCertificate(why) => {
-            ("tls-server-certificate", format!("the server's certificate is not good: {why}"))
+            ("tls-server-certificate", format!("the server's certificate is invalid: {why}"))
         }
         Error::InvalidMessage(_) => ("tls-plaintext", "the server does not speak TLS".to_owned()),
         other => ("tls-failed", other.to_string()),

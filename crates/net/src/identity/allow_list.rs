@@ -1,7 +1,7 @@
-//! Who may take part: `clients.toml`, one entry per certificate, read again when it changes.
+//! The list of clients that may take part: `clients.toml`, one entry per certificate, read again when it changes.
 //!
-//! A client is who its certificate's fingerprint says, and nothing that it claims. A revoked entry stays, so that
-//! its number is not given to another.
+//! A client is identified by its certificate's fingerprint and by nothing that it claims. A revoked entry stays in the
+//! list, so that its number is not given to another client.
 
 use fedtvd_core::profile::ClientId;
 use fedtvd_run::files::{self, FileError};
@@ -17,15 +17,15 @@ use time::OffsetDateTime;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Listed {
-    /// What people call the client.
+    /// The client's name.
     pub name: String,
     /// Its number in runs.
     pub id: ClientId,
     /// SHA-256 of its certificate.
     pub fingerprint: String,
-    /// The most training samples that it may claim.
+    /// Maximum number of training samples that it may claim.
     pub max_size: u64,
-    /// Until when the certificate is valid.
+    /// The last day on which the certificate is valid, as YYYY-MM-DD.
     pub expires: String,
     /// Whether it may no longer take part.
     #[serde(default)]
@@ -33,14 +33,14 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Whether it may take part: neither revoked nor, to the day, expired.
+    /// Whether the client may take part: neither revoked nor expired, to the day.
     pub fn valid(&self) -> bool {
-        // Dates in this form are in the order of their letters.
+        // Dates in this form sort as text.
         !self.revoked && self.expires >= OffsetDateTime::now_utc().date().to_string()
     }
 }
 
-/// All of them.
+/// All certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AllowList {
@@ -52,10 +52,10 @@ pub struct AllowList {
 /// Why the list cannot be used.
 #[derive(Debug, Error)]
 pub enum AllowError {
-    /// The file.
+    /// The file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Its text.
+    /// Its content is invalid.
     #[error("{path}: {why}")]
     Text {
         /// The file.
@@ -103,7 +103,7 @@ impl AllowList {
         self.clients.iter().find(|entry| entry.name == name && entry.valid())
     }
 
-    /// The number of a client of this name, even if its certificate was revoked: a run may have begun with it.
+    /// The number of the client of this name, even if its certificate was revoked: a run may have begun with it.
     pub fn number(&self, name: &str) -> Option<ClientId> {
         let revoked = || self.clients.iter().rev().find(|entry| entry.name == name);
         self.named(name).or_else(revoked).map(|entry| entry.id)
@@ -115,43 +115,44 @@ impl AllowList {
     }
 }
 
-/// What tells one version of a file from the next.
+/// What distinguishes one version of a file from the next.
 type Stamp = (Option<SystemTime>, u64, u64);
 
 /// A list that is read again when its file changes.
 #[derive(Debug)]
-pub struct Watched {
+pub(crate) struct Watched {
     path: PathBuf,
     known: Mutex<(Option<Stamp>, Arc<AllowList>)>,
 }
 
 impl Watched {
     /// Starts with the list as it is.
-    pub fn new(path: PathBuf) -> Result<Self, AllowError> {
+    pub(crate) fn new(path: PathBuf) -> Result<Self, AllowError> {
         let stamp = stamp(&path);
         let list = Arc::new(AllowList::read(&path)?);
         Ok(Self { path, known: Mutex::new((stamp, list)) })
     }
 
-    /// The list as it is now; one that does not read leaves the last good one in force, and is told once.
-    pub fn current(&self) -> (Arc<AllowList>, Option<AllowError>) {
+    /// The current list. If the file changed and cannot be read, the previous list stays in force and the error is
+    /// returned once.
+    pub(crate) fn current(&self) -> (Arc<AllowList>, Option<AllowError>) {
         let now = stamp(&self.path);
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut trouble = None;
+        let mut error = None;
         if known.0 != now {
             known.0 = now;
             match AllowList::read(&self.path) {
-                // Somebody is writing it, or wrote nothing: revoked clients stay listed.
+                // Somebody is writing it, or emptied it by mistake: revoked clients stay listed.
                 Ok(list) if list.clients.is_empty() && !known.1.clients.is_empty() => {
                     let (path, why) =
-                        (self.path.display().to_string(), "it names nobody any more".to_owned());
-                    trouble = Some(AllowError::Text { path, why });
+                        (self.path.display().to_string(), "it lists no clients any more".to_owned());
+                    error = Some(AllowError::Text { path, why });
                 }
                 Ok(list) => known.1 = Arc::new(list),
-                Err(error) => trouble = Some(error),
+                Err(unreadable) => error = Some(unreadable),
             }
         }
-        (Arc::clone(&known.1), trouble)
+        (Arc::clone(&known.1), error)
     }
 }
 
@@ -191,13 +192,13 @@ mod tests {
         list.write(&path).unwrap();
         assert!(watched.current().0.find("b-1").unwrap().revoked);
         std::fs::write(&path, "client = 7").unwrap();
-        let (current, trouble) = watched.current();
-        assert!(current.find("b-1").unwrap().revoked && trouble.is_some());
+        let (current, error) = watched.current();
+        assert!(current.find("b-1").unwrap().revoked && error.is_some());
         assert!(watched.current().1.is_none());
         // An editor that truncates before it writes.
         std::fs::write(&path, "").unwrap();
-        let (current, trouble) = watched.current();
-        assert!(current.find("a-0").is_some() && trouble.is_some());
+        let (current, error) = watched.current();
+        assert!(current.find("a-0").is_some() && error.is_some());
     }
 
     #[test]

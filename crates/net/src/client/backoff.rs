@@ -1,0 +1,47 @@
+//! Exponential backoff with jitter between attempts to connect.
+
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::Duration;
+
+/// Upper bound of the first delay.
+const FIRST: Duration = Duration::from_millis(200);
+/// Upper bound of any delay.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// The number of consecutive failures.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Backoff {
+    failed: u32,
+}
+
+impl Backoff {
+    /// The next delay: between half and all of a time that doubles up to a limit.
+    pub(crate) fn delay(&mut self) -> Duration {
+        let longest = FIRST.saturating_mul(1 << self.failed.min(16)).min(LONGEST);
+        self.failed = self.failed.saturating_add(1);
+        // Jitter from the standard library's own randomness, on which no result depends: sites must not reconnect in step.
+        let jitter = RandomState::new().hash_one(self.failed) as f64 / u64::MAX as f64;
+        longest.mul_f64(0.5 + 0.5 * jitter)
+    }
+
+    /// Starts again after a success.
+    pub(crate) fn reset(&mut self) {
+        self.failed = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn delays_grow_to_a_limit_stay_there_and_differ() {
+        let mut backoff = Backoff::default();
+        let delays: Vec<Duration> = (0..100).map(|_| backoff.delay()).collect();
+        assert!(delays[0] <= FIRST && delays.iter().all(|delay| *delay <= LONGEST));
+        assert!(delays[50..].iter().all(|delay| *delay >= LONGEST / 2));
+        assert!(delays[50..].windows(2).any(|pair| pair[0] != pair[1]));
+        backoff.reset();
+        assert!(backoff.delay() <= FIRST);
+    }
+}

@@ -1,0 +1,342 @@
+//! A client's connection to the server: one method per request of the protocol.
+
+use crate::client::tls_stream::{TlsFailure, connect};
+use crate::identity::tls::{self, TlsError};
+use crate::wire::federation_client::FederationClient;
+use crate::wire::{
+    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
+    upload_request, work,
+};
+use fedtvd_core::trainer::Evaluation;
+use hyper_util::rt::TokioIo;
+use prost::bytes::Bytes;
+use std::error::Error as StdError;
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+use thiserror::Error;
+use tokio::sync::mpsc;
+use tokio_rustls::rustls::ClientConfig;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::metadata::MetadataValue;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Request, Response, Status, Streaming};
+
+/// How a client proves its identity.
+#[derive(Clone)]
+pub enum Security {
+    /// With its certificate.
+    Tls(Arc<ClientConfig>),
+    /// Not at all: it claims a number, or "operator". On one machine only.
+    Claimed(String),
+}
+
+impl Security {
+    /// A client's certificate, from its folder.
+    pub fn client(folder: &Path) -> Result<Self, TlsError> {
+        Ok(Self::Tls(Arc::new(tls::client(folder)?)))
+    }
+
+    /// The operator's certificate, from the authority's folder.
+    pub fn operator(folder: &Path) -> Result<Self, TlsError> {
+        Ok(Self::Tls(Arc::new(tls::operator(folder)?)))
+    }
+}
+
+/// Why a request failed.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ConnectionError {
+    /// The server refused it.
+    #[error("{why} [{code}]")]
+    Refused {
+        /// The code for scripts.
+        code: String,
+        /// The sentence for people.
+        why: String,
+        /// Whether the same request may succeed later.
+        passing: bool,
+    },
+    /// The TLS handshake failed.
+    #[error("{why} [{code}]")]
+    Tls {
+        /// The code for scripts.
+        code: &'static str,
+        /// The sentence for people.
+        why: String,
+    },
+    /// The server speaks another version of the protocol.
+    #[error(transparent)]
+    Version(#[from] VersionMismatch),
+    /// A malformed address.
+    #[error("{0} is not an address; write HOST:PORT")]
+    Address(String),
+    /// Another machine, without TLS.
+    #[error(
+        "{0} may be another machine; connections without TLS are limited to 127.0.0.1, [::1] and localhost"
+    )]
+    Elsewhere(String),
+    /// The connection failed or was lost.
+    #[error("{0}")]
+    Lost(String),
+}
+
+/// What a client is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Task {
+    /// Enrol with a label statistic.
+    Survey(wire::Survey),
+    /// Train: the round and the job's bytes.
+    Train(u32, Vec<u8>),
+    /// Evaluate a model: the round and the model's bytes.
+    Judge(u32, Vec<u8>),
+    /// Pull again.
+    Wait,
+    /// The federation is over.
+    Finished(wire::Finished),
+}
+
+/// Timeout of an answer of the server.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// HTTP/2 keep-alive interval and timeout.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+
+/// A connection to the server.
+pub struct Connection {
+    client: FederationClient<Channel>,
+    claimed: Option<MetadataValue<tonic::metadata::Ascii>>,
+    failure: TlsFailure,
+}
+
+impl Connection {
+    /// Connects to HOST:PORT.
+    pub async fn dial(address: &str, security: &Security) -> Result<Self, ConnectionError> {
+        Self::dial_as(address, None, security).await
+    }
+
+    /// Connects to a server whose certificate must have this name instead of the host's.
+    pub(crate) async fn dial_as(
+        address: &str,
+        name: Option<&str>,
+        security: &Security,
+    ) -> Result<Self, ConnectionError> {
+        let wrong = || ConnectionError::Address(address.to_owned());
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).map_err(|_| wrong())?;
+        let host = endpoint.uri().host().ok_or_else(wrong)?.trim_matches(['[', ']']).to_owned();
+        let authority = endpoint.uri().authority();
+        if authority.is_none_or(|own| own.as_str() != address || own.port_u16().is_none()) {
+            return Err(wrong());
+        }
+        if matches!(security, Security::Claimed(_)) && !is_loopback(&host) {
+            return Err(ConnectionError::Elsewhere(address.to_owned()));
+        }
+        let endpoint = endpoint
+            .connect_timeout(CONNECT_TIMEOUT)
+            .http2_keep_alive_interval(KEEP_ALIVE)
+            .keep_alive_timeout(KEEP_ALIVE)
+            .keep_alive_while_idle(true);
+        let failure = TlsFailure::default();
+        let claimed = match security {
+            Security::Claimed(claimed) => Some(claimed.parse().map_err(|_| wrong())?),
+            Security::Tls(_) => None,
+        };
+        let host = name.map_or(host, str::to_owned);
+        let dialled = address.to_owned();
+        let (security, shared) = (security.clone(), Arc::clone(&failure));
+        let connector = tower::service_fn(move |_| {
+            let (address, host) = (dialled.clone(), host.clone());
+            let (security, failure) = (security.clone(), Arc::clone(&shared));
+            async move { connect(&address, host, security, failure).await.map(TokioIo::new) }
+        });
+        let channel = endpoint.connect_with_connector(connector).await;
+        let channel = channel.map_err(|error| lost(&error, &failure))?;
+        let client = FederationClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
+        Ok(Self { client, claimed, failure })
+    }
+
+    fn request<T>(&self, message: T) -> Request<T> {
+        let mut request = Request::new(message);
+        if let Some(claimed) = &self.claimed {
+            request.metadata_mut().insert(CLIENT, claimed.clone());
+        }
+        request
+    }
+
+    /// Opens the conversation; fails if the server speaks another version of the protocol.
+    pub async fn hello(&mut self) -> Result<wire::Welcome, ConnectionError> {
+        let version = VERSION.to_owned();
+        let request = self.request(wire::HelloRequest { protocol: PROTOCOL, version });
+        let welcome = answered(self.client.hello(request), &self.failure).await?;
+        VersionMismatch::at_client(welcome.protocol, &welcome.version)?;
+        Ok(welcome)
+    }
+
+    /// Answers a survey.
+    pub async fn enrol(&mut self, enrolment: wire::Enrolment) -> Result<(), ConnectionError> {
+        let request = self.request(enrolment);
+        answered(self.client.enrol(request), &self.failure).await.map(|wire::Empty {}| ())
+    }
+
+    /// Reports that there will be no update.
+    pub async fn fail(&mut self, run: &str, round: u32, why: String) -> Result<(), ConnectionError> {
+        let request = self.request(wire::Failure { run: run.to_owned(), round, why });
+        answered(self.client.fail(request), &self.failure).await.map(|wire::Empty {}| ())
+    }
+
+    /// Sends the result of evaluating a model on the hold-out.
+    pub async fn judge(&mut self, run: &str, round: u32, found: Evaluation) -> Result<(), ConnectionError> {
+        let Evaluation { loss, confusion } = found;
+        let request = self.request(wire::Counts { run: run.to_owned(), round, loss, confusion });
+        answered(self.client.judge(request), &self.failure).await.map(|wire::Empty {}| ())
+    }
+
+    /// The state of the federation as JSON; for the operator.
+    pub async fn status(&mut self) -> Result<String, ConnectionError> {
+        let request = self.request(wire::StatusRequest {});
+        answered(self.client.status(request), &self.failure).await.map(|reply| reply.json)
+    }
+
+    /// The next task; the server answers `Task::Wait` if there is none for a while.
+    pub async fn pull(&mut self, run: &str) -> Result<Task, ConnectionError> {
+        let request = self.request(wire::PullRequest { run: run.to_owned() });
+        let mut works = answered(self.client.pull(request), &self.failure).await?;
+        match self.next(&mut works).await?.and_then(|work| work.item) {
+            Some(work::Item::Survey(survey)) => Ok(Task::Survey(survey)),
+            Some(work::Item::Train(wire::Transfer { round, bytes })) => {
+                Ok(Task::Train(round, self.chunks(works, bytes).await?))
+            }
+            Some(work::Item::Evaluate(wire::Transfer { round, bytes })) => {
+                Ok(Task::Judge(round, self.chunks(works, bytes).await?))
+            }
+            Some(work::Item::Finished(finished)) => Ok(Task::Finished(finished)),
+            Some(work::Item::Wait(_)) => Ok(Task::Wait),
+            Some(work::Item::Chunk(_)) | None => {
+                Err(ConnectionError::Lost("the server sent no task".to_owned()))
+            }
+        }
+    }
+
+    async fn next<T>(&self, stream: &mut Streaming<T>) -> Result<Option<T>, ConnectionError> {
+        match tokio::time::timeout(ANSWER_TIMEOUT, stream.message()).await {
+            Err(_) => Err(ConnectionError::Lost("the server stopped sending".to_owned())),
+            Ok(message) => message.map_err(|status| refused(&status, &self.failure)),
+        }
+    }
+
+    async fn chunks(&self, mut works: Streaming<wire::Work>, bytes: u64) -> Result<Vec<u8>, ConnectionError> {
+        let mut all = Vec::new();
+        while let Some(work) = self.next(&mut works).await? {
+            let Some(work::Item::Chunk(chunk)) = work.item else { break };
+            all.extend_from_slice(&chunk);
+            if all.len() as u64 >= bytes {
+                break;
+            }
+        }
+        if all.len() as u64 == bytes {
+            Ok(all)
+        } else {
+            Err(ConnectionError::Lost(format!("the download ended after {} of {bytes} bytes", all.len())))
+        }
+    }
+
+    /// Sends an update; when this returns, it is on the server's disk.
+    pub async fn upload(
+        &mut self,
+        ticket: wire::Ticket,
+        bytes: Bytes,
+    ) -> Result<wire::Receipt, ConnectionError> {
+        let message = |content| wire::UploadRequest { content: Some(content) };
+        let (sender, receiver) = mpsc::channel(2);
+        let _ = sender.send(message(upload_request::Content::Ticket(ticket))).await;
+        let request = self.request(ReceiverStream::new(receiver));
+        let mut replies = answered(self.client.upload(request), &self.failure).await?;
+        let mut sender = Some(sender);
+        loop {
+            // Without a timeout: a server with many uploads lets the others wait.
+            let next = replies.message().await.map_err(|status| refused(&status, &self.failure))?;
+            match next.and_then(|reply| reply.step) {
+                Some(upload_reply::Step::Receipt(receipt)) => return Ok(receipt),
+                Some(upload_reply::Step::Proceed(_)) => {
+                    let Some(sender) = sender.take() else { continue };
+                    for start in (0..bytes.len()).step_by(CHUNK) {
+                        let chunk = bytes.slice(start..bytes.len().min(start + CHUNK));
+                        if sender.send(message(upload_request::Content::Chunk(chunk))).await.is_err() {
+                            // The server has closed the stream; its answer says why.
+                            break;
+                        }
+                    }
+                }
+                None => return Err(ConnectionError::Lost("the server gave no receipt".to_owned())),
+            }
+        }
+    }
+}
+
+/// An answer of the server, if it arrives in time.
+async fn answered<T>(
+    answer: impl Future<Output = Result<Response<T>, Status>>,
+    failure: &TlsFailure,
+) -> Result<T, ConnectionError> {
+    match tokio::time::timeout(ANSWER_TIMEOUT, answer).await {
+        Err(_) => Err(ConnectionError::Lost("the server does not answer".to_owned())),
+        Ok(answer) => Ok(answer.map_err(|status| refused(&status, failure))?.into_inner()),
+    }
+}
+
+fn refused(status: &Status, failure: &TlsFailure) -> ConnectionError {
+    match status.metadata().get(CODE).and_then(|code| code.to_str().ok()) {
+        Some(code) => ConnectionError::Refused {
+            code: code.to_owned(),
+            why: status.message().to_owned(),
+            passing: status.code() == tonic::Code::Unavailable,
+        },
+        None => lost(status, failure),
+    }
+}
+
+/// Whether a host is this machine.
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+fn lost(error: &(dyn StdError + 'static), failure: &TlsFailure) -> ConnectionError {
+    if let Some(error) = &*failure.lock().unwrap_or_else(PoisonError::into_inner) {
+        let (code, why) = tls::declined(error);
+        return ConnectionError::Tls { code, why };
+    }
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    ConnectionError::Lost(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_is_contacted_without_tls() {
+        for host in ["127.0.0.1", "127.0.0.2", "::1", "localhost"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["192.0.2.1", "0.0.0.0", "example.org", "localhost.example.org", ""] {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_address_without_a_port_is_refused() {
+        for address in ["127.0.0.1", "https://127.0.0.1:1", "127.0.0.1:1/path", "localhost:", "me@127.0.0.1"]
+        {
+            let error = Connection::dial(address, &Security::Claimed("0".to_owned())).await.err();
+            assert_eq!(error, Some(ConnectionError::Address(address.to_owned())));
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The client: it connects to a server, trains on its site's data, and sends updates.
+//!
+//! `join` is the whole of it, `connection` speaks the protocol over a `tls_stream`, `site` holds the data and trains, and
+//! `backoff` spaces the attempts to connect.
+
+mod backoff;
+pub(crate) mod connection;
+mod join;
+mod site;
+mod tls_stream;
+
+pub use connection::{Connection, ConnectionError, Security, Task};
+pub use join::{JoinError, Options, Progress, join, take_part};
+pub use site::SiteError;

@@ -1,0 +1,90 @@
+//! The identity behind a request: a client by its certificate and the list of clients, the operator, or nobody.
+
+use crate::admission::Member;
+use crate::event::{Event, Log};
+use crate::identity::allow_list::{AllowError, Watched};
+use crate::server::connections::Peer;
+use crate::server::refusal::Refusal;
+use fedtvd_core::profile::ClientId;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// How the server knows who sends a request.
+pub(crate) enum Authentication {
+    /// By a certificate that is listed in a file; the operator's is the server's own.
+    Certificates {
+        /// The list.
+        list: Arc<Watched>,
+        /// The server's own certificate.
+        operator: String,
+    },
+    /// By what the request claims: without TLS, between processes of one machine.
+    Claimed,
+}
+
+/// Who sends a request, and from where.
+pub(crate) struct Caller {
+    pub(crate) name: Option<String>,
+    pub(crate) address: String,
+    pub(crate) role: Result<Role, Refusal>,
+}
+
+/// Those who may send requests.
+pub(crate) enum Role {
+    Client(Member),
+    Operator,
+}
+
+/// Maximum number of characters of the name that a client claims.
+const LONGEST_NAME: usize = 80;
+
+impl Authentication {
+    /// Who is at the other end of a connection and claims this of itself.
+    pub(crate) fn caller(&self, peer: Option<&Peer>, claimed: &str, log: &Log) -> Caller {
+        let address = peer.map_or_else(|| "-".to_owned(), |peer| peer.address.clone());
+        match self {
+            Self::Claimed => {
+                let name: String = claimed.chars().take(LONGEST_NAME).collect();
+                let role = match claimed.parse() {
+                    Ok(id) => Ok(Role::Client(Member { id, name: name.clone(), max_size: u64::MAX })),
+                    Err(_) if claimed == "operator" => Ok(Role::Operator),
+                    Err(_) => Err(Refusal::NoName(name.clone())),
+                };
+                Caller { name: Some(name), address, role }
+            }
+            Self::Certificates { list, operator } => {
+                let fingerprint = peer.and_then(|peer| peer.certificate.as_deref()).unwrap_or("none");
+                if fingerprint == operator {
+                    return Caller { name: Some("operator".to_owned()), address, role: Ok(Role::Operator) };
+                }
+                let (list, error) = list.current();
+                log_stale(error, log);
+                let listed = list.find(fingerprint);
+                let role = match listed {
+                    None => Err(Refusal::Unknown(fingerprint.to_owned())),
+                    Some(entry) if entry.revoked => Err(Refusal::Revoked(entry.name.clone())),
+                    Some(entry) => {
+                        let (name, max_size) = (entry.name.clone(), entry.max_size);
+                        Ok(Role::Client(Member { id: entry.id, name, max_size }))
+                    }
+                };
+                Caller { name: listed.map(|entry| entry.name.clone()), address, role }
+            }
+        }
+    }
+
+    /// The clients that have a valid certificate; none without TLS.
+    pub(crate) fn valid(&self, log: &Log) -> Option<BTreeSet<ClientId>> {
+        let Self::Certificates { list, .. } = self else { return None };
+        let (list, error) = list.current();
+        log_stale(error, log);
+        Some(list.valid())
+    }
+}
+
+/// Logs that a changed list cannot be read.
+fn log_stale(error: Option<AllowError>, log: &Log) {
+    if let Some(error) = error {
+        log(&Event::Note { note: format!("the previous list of clients remains in force: {error}") });
+    }
+}

@@ -1,0 +1,257 @@
+//! Accepts connections: concurrent TLS handshakes, each with a timeout, and a code for each that fails.
+
+use crate::event::{Event, Log};
+use crate::identity::tls;
+use fedtvd_run::digest::sha256;
+use std::collections::HashMap;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::task::AbortHandle;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{TlsAcceptor, rustls};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::either::Either;
+use tonic::transport::server::Connected;
+
+/// Maximum number of open connections; more wait in the system's queue.
+const CONNECTIONS: usize = 8192;
+/// File descriptors reserved for the server's own files: updates, checkpoints and logs.
+const OWN_FILES: u64 = 256;
+/// Maximum number of open connections of one certificate.
+const CONNECTIONS_EACH: usize = 128;
+/// Maximum number of concurrent handshakes.
+const HANDSHAKES: usize = 1024;
+/// Timeout of a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The other end of a connection, as far as the connection itself shows.
+#[derive(Clone, Debug)]
+pub(crate) struct Peer {
+    /// Its address.
+    pub(crate) address: String,
+    /// SHA-256 of its certificate; none without TLS.
+    pub(crate) certificate: Option<Arc<str>>,
+    /// Whether it has enrolled on this connection: another process of the same client may have other data.
+    pub(crate) surveyed: Arc<AtomicBool>,
+    /// The task that sends it a job or a model.
+    sending: Arc<Mutex<Option<AbortHandle>>>,
+}
+
+impl Peer {
+    fn new(address: String, certificate: Option<Arc<str>>) -> Self {
+        Self { address, certificate, surveyed: Arc::default(), sending: Arc::default() }
+    }
+
+    /// Registers the task that sends a job or a model; a new request on the same connection aborts the previous one.
+    pub(crate) fn sending(&self, task: AbortHandle) {
+        let mut sending = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(previous) = sending.replace(task) {
+            previous.abort();
+        }
+    }
+}
+
+/// The byte stream of an accepted connection.
+pub(crate) struct PeerStream {
+    peer: Peer,
+    transport: Transport,
+    _permit: OwnedSemaphorePermit,
+    _slot: Option<Slot>,
+}
+
+/// With TLS, or without.
+type Transport = Either<Box<TlsStream<TcpStream>>, TcpStream>;
+
+/// How many connections each certificate has.
+type Slots = Arc<Mutex<HashMap<Arc<str>, usize>>>;
+
+/// One connection of a certificate; dropping it makes room for another.
+struct Slot {
+    certificate: Arc<str>,
+    all: Slots,
+}
+
+impl Slot {
+    /// A slot for one more connection, if the certificate has any left.
+    fn take(all: &Slots, certificate: &Arc<str>) -> Option<Self> {
+        let mut slots = all.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = slots.entry(Arc::clone(certificate)).or_default();
+        if *count == CONNECTIONS_EACH {
+            return None;
+        }
+        *count += 1;
+        drop(slots);
+        Some(Self { certificate: Arc::clone(certificate), all: Arc::clone(all) })
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut slots = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = slots.get_mut(&self.certificate) {
+            *count -= 1;
+            if *count == 0 {
+                slots.remove(&self.certificate);
+            }
+        }
+    }
+}
+
+/// Accepts connections until the receiver is dropped.
+pub(crate) fn incoming(
+    listener: TcpListener,
+    config: Option<Arc<rustls::ServerConfig>>,
+    log: Log,
+) -> ReceiverStream<io::Result<PeerStream>> {
+    let (sender, receiver) = mpsc::channel(HANDSHAKES);
+    tokio::spawn(async move {
+        let connections = Arc::new(Semaphore::new(connection_limit()));
+        let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+        let acceptor = config.map(TlsAcceptor::from);
+        let slots = Slots::default();
+        loop {
+            let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
+            let accepted = tokio::select! {
+                accepted = listener.accept() => accepted,
+                () = sender.closed() => return,
+            };
+            let (stream, address) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    // Out of file descriptors, or a peer that left at once: others are still accepted.
+                    log(&Event::Full { why: error.to_string() });
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                    continue;
+                }
+            };
+            let _ = stream.set_nodelay(true);
+            let (acceptor, sender, log) = (acceptor.clone(), sender.clone(), Arc::clone(&log));
+            let slots = Arc::clone(&slots);
+            let Ok(handshake) = Arc::clone(&handshakes).acquire_owned().await else { return };
+            tokio::spawn(async move {
+                let address = address.to_string();
+                let connection = match acceptor {
+                    None => {
+                        let peer = Peer::new(address, None);
+                        let transport = Either::Right(stream);
+                        Some(PeerStream { peer, transport, _permit: permit, _slot: None })
+                    }
+                    Some(acceptor) => {
+                        shake_hands(&acceptor, stream, address, (permit, handshake), &slots, &log).await
+                    }
+                };
+                if let Some(connection) = connection {
+                    let _ = sender.send(Ok(connection)).await;
+                }
+            });
+        }
+    });
+    ReceiverStream::new(receiver)
+}
+
+/// Maximum number of connections, after the limit of open files was raised as far as the system allows.
+#[cfg(unix)]
+fn connection_limit() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    // Where it may not be raised, it stays as it is.
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
+    let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(files.saturating_sub(OWN_FILES).max(files / 2))
+        .unwrap_or(CONNECTIONS)
+        .clamp(1, CONNECTIONS)
+}
+
+/// Maximum number of connections.
+#[cfg(not(unix))]
+fn connection_limit() -> usize {
+    CONNECTIONS
+}
+
+async fn shake_hands(
+    acceptor: &TlsAcceptor,
+    stream: TcpStream,
+    address: String,
+    (permit, handshake): (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    slots: &Slots,
+    log: &Log,
+) -> Option<PeerStream> {
+    let refused = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
+    let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream).into_fallible()).await;
+    // From here on nothing is computed: other handshakes may begin.
+    drop(handshake);
+    match accepted {
+        Err(_) => {
+            let seconds = HANDSHAKE_TIMEOUT.as_secs();
+            refused(address, "tls-timeout", format!("no handshake within {seconds} s"));
+            None
+        }
+        Ok(Err((error, stream))) => {
+            let cause = error.get_ref().and_then(|cause| cause.downcast_ref::<rustls::Error>());
+            let (code, why) = cause.map_or_else(|| ("tls-failed", error.to_string()), tls::refused);
+            refused(address, code, why);
+            let _ = tokio::time::timeout(HANDSHAKE_TIMEOUT, drain(stream)).await;
+            None
+        }
+        Ok(Ok(stream)) => {
+            let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
+            let certificate: Option<Arc<str>> = certificate.map(|certificate| Arc::from(sha256(certificate)));
+            let slot = certificate.as_ref().map(|certificate| Slot::take(slots, certificate));
+            if let Some(None) = slot {
+                let why = format!("this certificate has {CONNECTIONS_EACH} connections already");
+                refused(address, "tls-too-many", why);
+                return None;
+            }
+            let (peer, transport) = (Peer::new(address, certificate), Either::Left(Box::new(stream)));
+            Some(PeerStream { peer, transport, _permit: permit, _slot: slot.flatten() })
+        }
+    }
+}
+
+/// Reads what the peer still sends: a connection closed with unread bytes is reset, and the alert that says why it was
+/// refused would be lost.
+async fn drain(mut stream: TcpStream) {
+    let _ = stream.shutdown().await;
+    let mut buffer = [0; 1024];
+    let mut drained = 0;
+    while let Ok(more @ 1..) = stream.read(&mut buffer).await {
+        drained += more;
+        if drained > 64 << 10 {
+            return;
+        }
+    }
+}
+
+impl Connected for PeerStream {
+    type ConnectInfo = Peer;
+    fn connect_info(&self) -> Peer {
+        self.peer.clone()
+    }
+}
+
+impl AsyncRead for PeerStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().transport).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for PeerStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.get_mut().transport).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().transport).poll_flush(cx)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.get_mut().transport).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,225 @@
+//! The gRPC service: it identifies the caller before it reads the request, then dispatches to the handlers.
+
+use crate::admission::Member;
+use crate::event::Event;
+use crate::hall::Hall;
+use crate::identity::peer_identity::{Authentication, Caller, Role};
+use crate::receive::STILL;
+use crate::server::connections::Peer;
+use crate::server::refusal::{Refusal, plain};
+use crate::server::upload_limit::UploadLimit;
+use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
+use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch};
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::body::Body;
+use tonic::{Request, Response, Status, Streaming};
+
+/// A response, or a refusal as a gRPC status.
+pub(crate) type Answered<T> = Result<Response<T>, Status>;
+/// A stream of messages to the client.
+pub(crate) type Replies<T> = ReceiverStream<Result<T, Status>>;
+
+/// The handlers of all requests.
+pub(crate) struct FederationService {
+    pub(crate) hall: Arc<Hall>,
+    authentication: Authentication,
+    pub(crate) upload_limit: UploadLimit,
+}
+
+/// The service as the transport calls it: it checks who asks, and limits the size of a request and the time it takes.
+#[derive(Clone)]
+pub(crate) struct Guard {
+    service: Arc<FederationService>,
+    /// For all requests but confusion matrices.
+    small: FederationServer<FederationService>,
+    /// For confusion matrices.
+    large: FederationServer<FederationService>,
+}
+
+/// Most bytes of a message that is not a confusion matrix: a chunk and its envelope, a statistic.
+const SMALL: usize = 64 << 10;
+
+/// How often the list of clients is checked when nobody asks.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+impl Guard {
+    /// A service that reads at most this many uploads at a time; the others wait with nothing sent.
+    pub(crate) fn new(hall: Arc<Hall>, authentication: Authentication, uploads: usize) -> Self {
+        let upload_limit = UploadLimit::new(uploads);
+        let service = Arc::new(FederationService { hall, authentication, upload_limit });
+        let limited = |most| FederationServer::from_arc(Arc::clone(&service)).max_decoding_message_size(most);
+        Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), service }
+    }
+
+    /// Keeps the hall informed who has a valid certificate; without TLS there is nothing to do.
+    pub(crate) async fn watch(self) {
+        while let Some(valid) = self.service.authentication.valid(&self.service.hall.log) {
+            self.service.hall.allow(valid);
+            tokio::time::sleep(CHECK_INTERVAL).await;
+        }
+    }
+
+    async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
+        let Self { service, mut small, mut large } = self;
+        // Whoever may not ask is refused before anything of the request is read.
+        let claimed = request.headers().get(CLIENT).and_then(|claimed| claimed.to_str().ok()).unwrap_or("");
+        let peer = request.extensions().get::<Peer>();
+        let Caller { name, address, role } = service.authentication.caller(peer, claimed, &service.hall.log);
+        if let Err(refusal) = role {
+            return Refuse { service, name, address }.because(&refusal).into_http();
+        }
+        let path = request.uri().path().to_owned();
+        let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
+        let server = if method == Some("/Judge") { &mut large } else { &mut small };
+        let response = tower::Service::call(server, request);
+        let Ok(response) = match method {
+            // Streams have time limits of their own, message by message.
+            Some("/Pull" | "/Upload") => response.await,
+            _ => tokio::time::timeout(STILL, response).await.unwrap_or_else(|_| {
+                Ok(Status::deadline_exceeded("the request did not arrive in full in time").into_http())
+            }),
+        };
+        match Status::from_header_map(response.headers()) {
+            Some(status) if status.code() == tonic::Code::Unimplemented && status.message().is_empty() => {
+                let sentence = format!(
+                    "the server speaks protocol {PROTOCOL} (fedtvd {VERSION}), which has no method {path}"
+                );
+                Status::unimplemented(sentence).into_http()
+            }
+            _ => response,
+        }
+    }
+}
+
+impl tower::Service<http::Request<Body>> for Guard {
+    type Response = http::Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> Self::Future {
+        let guard = self.clone();
+        Box::pin(async move { Ok(guard.respond(request).await) })
+    }
+}
+
+impl FederationService {
+    pub(crate) fn caller<T>(&self, request: &Request<T>) -> Caller {
+        let claimed = request.metadata().get(CLIENT).and_then(|claimed| claimed.to_str().ok());
+        let peer = request.extensions().get::<Peer>();
+        self.authentication.caller(peer, claimed.unwrap_or(""), &self.hall.log)
+    }
+
+    /// The client that asks, with a way to refuse it.
+    pub(crate) fn member<T>(self: &Arc<Self>, request: &Request<T>) -> Result<(Member, Refuse), Status> {
+        let Caller { name, address, role } = self.caller(request);
+        let refuse = Refuse { service: Arc::clone(self), name, address };
+        match role {
+            Ok(Role::Client(member)) => Ok((member, refuse)),
+            Ok(Role::Operator) => Err(refuse.because(&Refusal::NotClient)),
+            Err(refusal) => Err(refuse.because(&refusal)),
+        }
+    }
+}
+
+#[tonic::async_trait]
+impl Federation for FederationService {
+    type PullStream = Replies<wire::Work>;
+    type UploadStream = Replies<wire::UploadReply>;
+
+    async fn hello(self: Arc<Self>, request: Request<wire::HelloRequest>) -> Answered<wire::Welcome> {
+        let (member, refuse) = self.member(&request)?;
+        let wire::HelloRequest { protocol, version } = request.get_ref();
+        VersionMismatch::at_server(*protocol, version).map_err(|error| refuse.because(&error.into()))?;
+        self.hall.greet(&member, None).map_err(|refusal| refuse.because(&refusal))?;
+        let terms = &self.hall.terms;
+        Ok(Response::new(wire::Welcome {
+            protocol: PROTOCOL,
+            run: terms.run_id.clone(),
+            client: member.id,
+            name: member.name,
+            network: terms.network.clone(),
+            crop: terms.crop as u64,
+            flip: terms.flip,
+            strategy: terms.run.strategy.label.clone(),
+            mode: serde_json::to_string(&terms.run.mode).unwrap_or_default().trim_matches('"').to_owned(),
+            rounds: terms.rounds,
+            classes: terms.class_names.clone(),
+            version: VERSION.to_owned(),
+        }))
+    }
+
+    async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Empty> {
+        let (member, refuse) = self.member(&request)?;
+        self.hall.enrol(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        if let Some(peer) = request.extensions().get::<Peer>() {
+            peer.surveyed.store(true, Ordering::Relaxed);
+        }
+        Ok(Response::new(wire::Empty {}))
+    }
+
+    async fn pull(self: Arc<Self>, request: Request<wire::PullRequest>) -> Answered<Self::PullStream> {
+        FederationService::pull(self, request).await
+    }
+
+    async fn upload(
+        self: Arc<Self>,
+        request: Request<Streaming<wire::UploadRequest>>,
+    ) -> Answered<Self::UploadStream> {
+        FederationService::upload(self, request).await
+    }
+
+    async fn fail(self: Arc<Self>, request: Request<wire::Failure>) -> Answered<wire::Empty> {
+        let (member, refuse) = self.member(&request)?;
+        self.hall.fail(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        Ok(Response::new(wire::Empty {}))
+    }
+
+    async fn judge(self: Arc<Self>, request: Request<wire::Counts>) -> Answered<wire::Empty> {
+        let (member, refuse) = self.member(&request)?;
+        self.hall.count(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        Ok(Response::new(wire::Empty {}))
+    }
+
+    async fn status(self: Arc<Self>, request: Request<wire::StatusRequest>) -> Answered<wire::StatusReply> {
+        let Caller { name, address, role } = self.caller(&request);
+        match role {
+            Ok(Role::Operator) => {
+                let json = serde_json::to_string(&self.hall.status()).unwrap_or_default();
+                Ok(Response::new(wire::StatusReply { json }))
+            }
+            Ok(Role::Client(_)) => {
+                Err(Refuse { service: self, name, address }.because(&Refusal::NotOperator))
+            }
+            Err(refusal) => Err(Refuse { service: self, name, address }.because(&refusal)),
+        }
+    }
+}
+
+/// Refuses requests of one caller, with an event in the log and a sentence to the client.
+pub(crate) struct Refuse {
+    service: Arc<FederationService>,
+    name: Option<String>,
+    address: String,
+}
+
+impl Refuse {
+    pub(crate) fn because(&self, refusal: &Refusal) -> Status {
+        let (client, peer) = (self.name.as_deref().map(plain), self.address.clone());
+        let why = plain(&refusal.to_string());
+        (self.service.hall.log)(&Event::Refused { client, peer, code: refusal.code(), why: why.clone() });
+        let code = if refusal.passing() { tonic::Code::Unavailable } else { tonic::Code::FailedPrecondition };
+        let mut status = Status::new(code, why);
+        status.metadata_mut().insert(CODE, tonic::metadata::MetadataValue::from_static(refusal.code()));
+        status
+    }
+}

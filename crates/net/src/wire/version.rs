@@ -1,0 +1,79 @@
+//! Which version of the protocol a peer speaks, and what both sides say when they differ.
+
+use super::PROTOCOL;
+use thiserror::Error;
+
+/// The version of this program.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Most characters of a version that a peer claims.
+const LONGEST: usize = 40;
+
+/// Server and client speak different versions of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "the server speaks protocol {server} and this client protocol {client}; use the same fedtvd version on both sides \
+     (server {server_version}, client {client_version})"
+)]
+pub struct VersionMismatch {
+    /// The server's protocol.
+    pub server: u32,
+    /// The version of the server's program.
+    pub server_version: String,
+    /// The client's protocol.
+    pub client: u32,
+    /// The version of the client's program.
+    pub client_version: String,
+}
+
+impl VersionMismatch {
+    /// What this server says of a client, unless they agree.
+    pub(crate) fn at_server(client: u32, version: &str) -> Result<(), Self> {
+        let (server, server_version) = (PROTOCOL, VERSION.to_owned());
+        match client {
+            PROTOCOL => Ok(()),
+            _ => Err(Self { server, server_version, client, client_version: readable(version) }),
+        }
+    }
+
+    /// What this client says of a server, unless they agree.
+    pub(crate) fn at_client(server: u32, version: &str) -> Result<(), Self> {
+        let (client, client_version) = (PROTOCOL, VERSION.to_owned());
+        match server {
+            PROTOCOL => Ok(()),
+            _ => Err(Self { server, server_version: readable(version), client, client_version }),
+        }
+    }
+}
+
+/// A version that a peer claims, as a log can bear it.
+fn readable(version: &str) -> String {
+    match version {
+        "" => "unknown".to_owned(),
+        _ => version.chars().take(LONGEST).flat_map(char::escape_default).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_protocols_agree_whatever_the_programs_versions_are() {
+        assert_eq!(VersionMismatch::at_server(PROTOCOL, "99.0"), Ok(()));
+        assert_eq!(VersionMismatch::at_client(PROTOCOL, ""), Ok(()));
+    }
+
+    #[test]
+    fn a_mismatch_names_both_protocols_and_both_programs() {
+        let error = VersionMismatch::at_client(7, "").unwrap_err().to_string();
+        assert!(error.starts_with("the server speaks protocol 7 and this client protocol 1;"), "{error}");
+        assert!(error.ends_with(&format!("(server unknown, client {VERSION})")), "{error}");
+    }
+
+    #[test]
+    fn a_claimed_version_is_cut_and_cannot_write_a_line_of_its_own() {
+        let error = VersionMismatch::at_server(7, &"\n".repeat(1000)).unwrap_err().to_string();
+        assert!(error.len() < 300 && !error.contains('\n'), "{error}");
+    }
+}
