@@ -90,7 +90,7 @@ impl Guard {
                 let sentence = format!(
                     "the server speaks protocol {PROTOCOL} (fedtvd {VERSION}), which has no method {path}"
                 );
-                Status::unimplemented(sentence).into_http()
+                Status::unimplemented(plain(&sentence)).into_http()
             }
             _ => response,
         }

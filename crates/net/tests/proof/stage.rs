@@ -42,7 +42,7 @@ pub(crate) fn config(settings: &[&str]) -> Config {
 }
 
 impl Stage {
-    /// An authority with so many clients, numbered from 0.
+    /// An authority with this number of clients, numbered from 0.
     pub(crate) fn new(clients: usize) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let certs = Authority::init(&folder.path().join("certs"), &[], 10).unwrap();
@@ -99,7 +99,7 @@ impl Stage {
         Running { hall, server, driver }
     }
 
-    /// Waits for an event that was told, or will be.
+    /// Waits for an event that was logged, or will be.
     pub(crate) fn until<T>(&self, wanted: impl Fn(&Event) -> Option<T>) -> T {
         let mut events = self.log.0.lock().unwrap();
         loop {

@@ -40,6 +40,9 @@ mod tests {
     #[test]
     fn the_generated_code_is_up_to_date() {
         let stored = std::fs::read_to_string(generated_path()).unwrap();
-        assert!(stored == generated().unwrap(), "fedtvd.proto has changed: \"cargo run\" in this folder writes the code");
+        assert!(
+            stored == generated().unwrap(),
+            "fedtvd.proto has changed: \"cargo run\" in this folder writes the code"
+        );
     }
 }
