@@ -8,9 +8,9 @@ use anyhow::anyhow;
 use clap::Args;
 use fedtvd_core::round::cohort_size;
 use fedtvd_core::statistic::{Reference, tvd};
-use fedtvd_lab::chart::{MARKS, chart};
 use fedtvd_lab::collection::Collection;
 use fedtvd_lab::comparison::{Comparison, ComparisonError};
+use fedtvd_lab::figures::{MARKS, curves_text};
 use fedtvd_lab::report::{Part, Report, Request};
 use fedtvd_lab::statistics::mean;
 use fedtvd_lab::summary::{LAST, Line, Question, mean_curve};
@@ -203,7 +203,7 @@ fn text(part: &Part, lines: &[&Line], page: &Path) -> String {
     );
     let means: Vec<Vec<f64>> =
         part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
-    text += &chart(&means, 70, 14);
+    text += &curves_text(&means, 70, 14);
     let _ = writeln!(text, "{}", verdict(part, seeds));
     let _ = writeln!(text, "Page:  {}      (--open)", page.display());
     text + "Next:  fedtvd weights --counts \"30,30,30;20,40,40;10,30,70\"   ·   fedtvd init > mine.toml\n"

@@ -13,6 +13,7 @@ mod markdown;
 mod models;
 mod outlook;
 mod overview;
+mod plot;
 mod progress;
 mod report;
 mod reproduce;

@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use fedtvd_data::set::{Places, known};
 use fedtvd_lab::collection::Collection;
 use fedtvd_lab::departures::departures;
+use fedtvd_lab::figures::{figure_table, paper_figures};
 use fedtvd_lab::grid::Cell;
-use fedtvd_lab::papers_figures::{papers_figures, table};
 use fedtvd_lab::preset::{self, Preset};
 use fedtvd_lab::reproduction::{Row, csv, markdown, rows};
 use fedtvd_lab::setting::shown;
@@ -247,8 +247,8 @@ impl Reproduce {
             return Ok(String::new());
         }
         let collection = Collection::read(&directories, &mut |error| eprintln!("fedtvd: left out: {error}"));
-        let drawn = papers_figures(&collection.map_err(Failure::work)?);
-        let table = table(&drawn);
+        let drawn = paper_figures(&collection.map_err(Failure::work)?);
+        let table = figure_table(&drawn);
         let mut files: Vec<(String, String)> =
             drawn.into_iter().map(|one| (format!("figures/{}", one.file), one.svg)).collect();
         files.push(("what-the-figures-show.md".to_owned(), table.clone()));

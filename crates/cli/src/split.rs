@@ -1,13 +1,13 @@
 //! `fedtvd split [CONFIG]`: what a split looks like, and its files.
 
+use crate::plot;
 use crate::request::{Configured, Failure, Output};
-use anyhow::{Context, anyhow};
+use anyhow::Context;
 use clap::Args;
 use fedtvd_data::export::{export, vacant};
-use fedtvd_data::picture::{chart, png, svg, terminal};
-use fedtvd_data::set::Loaded;
 use fedtvd_data::split::{Dealt, Deck, Kind, PartitionFile, Terms};
 use fedtvd_data::statistics::Statistics;
+use fedtvd_lab::figures::{split_chart, split_text};
 use fedtvd_run::experiment::Experiment;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ impl Split {
     /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         for plot in &self.plot {
-            drawn_as(plot).map_err(Failure::Request)?;
+            plot::check(plot)?;
         }
         if let Some(folder) = &self.export {
             vacant(folder).map_err(Failure::request)?;
@@ -69,7 +69,8 @@ impl Split {
         let notes = [data.notes.as_slice(), &notes].concat();
         let file = PartitionFile::new(&experiment.data.set, &deck, &partition, names.clone());
         let saved = self.save(&file, &statistics.hash).map_err(Failure::Work)?;
-        self.draw(&experiment, &statistics, &data).map_err(Failure::Work)?;
+        let scene = split_chart(&title(&experiment), &statistics, &data.class_names);
+        self.plot.iter().try_for_each(|path| plot::write(path, &scene))?;
         if let Some(folder) = &self.export {
             export(&experiment.data.set, &data, &clients, folder).map_err(Failure::work)?;
             file.write(&folder.join("partition.json")).map_err(Failure::work)?;
@@ -99,18 +100,6 @@ impl Split {
         file.write(&path)?;
         Ok(path)
     }
-
-    fn draw(&self, experiment: &Experiment, statistics: &Statistics, data: &Loaded) -> anyhow::Result<()> {
-        let scene = chart(&title(experiment), statistics, &data.class_names);
-        for path in &self.plot {
-            let bytes = match drawn_as(path)? {
-                Drawing::Png => png(&scene)?,
-                Drawing::Svg => svg(&scene).into_bytes(),
-            };
-            std::fs::write(path, bytes).with_context(|| format!("writing {}", path.display()))?;
-        }
-        Ok(())
-    }
 }
 
 fn title(experiment: &Experiment) -> String {
@@ -132,23 +121,9 @@ fn title(experiment: &Experiment) -> String {
     }
 }
 
-/// How a picture is written.
-enum Drawing {
-    Svg,
-    Png,
-}
-
-fn drawn_as(path: &Path) -> anyhow::Result<Drawing> {
-    match path.extension().map(|end| end.to_string_lossy().to_lowercase()).as_deref() {
-        Some("svg") => Ok(Drawing::Svg),
-        Some("png") => Ok(Drawing::Png),
-        _ => Err(anyhow!("--plot {} ends neither in .svg nor in .png", path.display())),
-    }
-}
-
 fn text(view: &View) -> String {
     let View { statistics, .. } = view;
-    let mut text = terminal(statistics);
+    let mut text = split_text(statistics);
     if let Some(names) = view.names {
         let some = names.iter().take(8).enumerate().map(|(client, name)| format!("{client} {name}"));
         let more = if names.len() > 8 { " · …" } else { "" };

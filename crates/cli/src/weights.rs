@@ -1,10 +1,11 @@
 //! `fedtvd weights`: how much each of some clients would count, and why.
 
+use crate::plot;
 use crate::request::{Changes, Failure, Output};
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use fedtvd_lab::explanation::Explanation;
-use fedtvd_lab::illustration::{distinct, illustration};
+use fedtvd_lab::figures::{distinct, illustration};
 use fedtvd_run::config::Config;
 use fedtvd_run::value::Value;
 use std::fmt::Write as _;
@@ -19,7 +20,7 @@ pub(crate) struct Weights {
     /// The strategy whose weights to explain
     #[arg(long, default_value = "fedtvd")]
     strategy: String,
-    /// Draw the clients and their weights into a file that ends in .svg
+    /// Draw the clients and their weights into a file that ends in .svg or .png
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     #[command(flatten)]
@@ -35,11 +36,7 @@ impl Weights {
     /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let counts = parse(&self.counts).map_err(Failure::Request)?;
-        if let Some(path) = self.plot.as_ref().filter(|path| path.extension().is_none_or(|end| end != "svg"))
-        {
-            let error = anyhow!("--plot {} cannot be drawn; the file must end in .svg", path.display());
-            return Err(Failure::Request(error));
-        }
+        self.plot.iter().try_for_each(|path| plot::check(path))?;
         let config = self.changes.apply(Config::default().with_strategy(&self.strategy))?;
         let useless = config
             .paths()
@@ -60,9 +57,7 @@ impl Weights {
         }
         if let Some(path) = &self.plot {
             let all: Vec<Explanation> = view.beside.iter().chain([&view]).cloned().collect();
-            std::fs::write(path, illustration(&counts, &distinct(all)))
-                .with_context(|| format!("writing {}", path.display()))
-                .map_err(Failure::Work)?;
+            plot::write(path, &illustration(&counts, &distinct(all)))?;
         }
         let hardened = config.get("strategy.mode") == Value::Text("hardened".to_owned());
         self.output.answer(&view, || text(&view, &counts, hardened))

@@ -42,11 +42,14 @@ fn a_plot_shows_every_client_under_every_strategy() {
     let drawn = std::fs::read_to_string(&plot).expect("the plot is written");
     // The ground, nine bars of labels, nine of weights, three of the legend.
     assert_eq!(drawn.matches("<rect").count(), 1 + 9 + 9 + 3);
-    for word in ["n = 110, TVD 0.30", ">0.341<", ">0.367<", ">uniform<"] {
+    for word in ["\"n = 110, TVD 0.30\"", "\"0.341\"", "\"0.367\"", "\"uniform\""] {
         assert!(drawn.contains(word), "{word}");
     }
-    let refused = fedtvd(&["weights", "--plot", "three.png"]);
-    let sentence = "fedtvd: --plot three.png cannot be drawn; the file must end in .svg\n";
+    let plot = folder.path().join("three.png").display().to_string();
+    assert_eq!(fedtvd(&["weights", "--counts", PAPER, "--plot", &plot]).code, 0);
+    assert_eq!(std::fs::read(&plot).expect("the plot is written")[1..4], *b"PNG");
+    let refused = fedtvd(&["weights", "--plot", "three.jpg"]);
+    let sentence = "fedtvd: --plot three.jpg ends neither in .svg nor in .png\n";
     assert_eq!((refused.code, refused.err.as_str()), (2, sentence));
 }
 

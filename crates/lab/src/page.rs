@@ -1,10 +1,8 @@
 //! A report as one self-contained HTML page: it opens from disk, prints, and loads nothing from elsewhere.
 
-use crate::figures::Figure;
+use crate::figures::{DARK, Figure, LIGHT, dash_array, dashes, escaped};
 use crate::latex;
-use crate::palette::{DARK, LIGHT, dashes};
 use crate::report::{Part, Report, toml};
-use crate::svg::escaped;
 use std::fmt::Write as _;
 use table::{copy, overview, table, times};
 
@@ -47,12 +45,9 @@ pub fn html(report: &Report) -> String {
     text
 }
 
-fn colours(all: &[&str]) -> String {
-    all.iter()
-        .enumerate()
-        .map(|(place, colour)| format!("--s{place}: {colour};"))
-        .collect::<Vec<_>>()
-        .join(" ")
+fn colours(all: &[u32]) -> String {
+    let colours = all.iter().enumerate();
+    colours.map(|(place, colour)| format!("--s{place}: #{colour:06x};")).collect::<Vec<_>>().join(" ")
 }
 
 fn section(place: usize, part: &Part, several: bool, labels: &[String]) -> String {
@@ -83,10 +78,7 @@ fn section(place: usize, part: &Part, several: bool, labels: &[String]) -> Strin
 
 /// A short piece of a strategy's curve.
 fn swatch(place: usize) -> String {
-    let dashes = match dashes(place) {
-        "" => String::new(),
-        dashes => format!(" stroke-dasharray=\"{dashes}\""),
-    };
+    let dashes = dash_array(dashes(place));
     format!(
         "<svg class=\"swatch\" viewBox=\"0 0 24 8\" aria-hidden=\"true\"><line x1=\"1\" x2=\"23\" y1=\"4\" y2=\"4\" \
          stroke=\"var(--s{})\" stroke-width=\"3\"{dashes}/></svg>",

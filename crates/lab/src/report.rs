@@ -2,9 +2,10 @@
 
 use crate::collection::Collection;
 use crate::explanation::Explanation;
-use crate::figures::{Figure, figures, tell_apart};
+use crate::figures::{
+    Figure, Medium, distinct, illustration, number_equal_names, papers_clients, setting_figures, svg,
+};
 use crate::heading::{heading, population};
-use crate::illustration::{distinct, illustration, papers_clients};
 use crate::record::{Record, Unfinished};
 use crate::setting::{Setting, place};
 use crate::summary::{Deviation, LAST, LEAST_FOR_A_TEST, Question, Row, rows};
@@ -92,7 +93,7 @@ impl Report {
         let Collection { settings, unfinished, versions, .. } = collection;
         let mut parts: Vec<Part> =
             settings.into_iter().map(|setting| part(setting, &labels, request)).collect();
-        tell_apart(parts.iter_mut().flat_map(|part| &mut part.figures));
+        number_equal_names(parts.iter_mut().flat_map(|part| &mut part.figures));
         let verdict = match parts.as_slice() {
             [only] => only.verdict.clone(),
             several => {
@@ -124,7 +125,7 @@ impl Report {
 
 fn part(setting: Setting, labels: &[String], request: &Request) -> Part {
     let rows = rows(&setting, &request.question);
-    let (figures, missing) = figures(&setting, labels);
+    let (figures, missing) = setting_figures(&setting, labels);
     let line = heading(&setting);
     Part {
         heading: population(&setting).map_or(line.clone(), |more| format!("{line}\n{more}")),
@@ -145,7 +146,7 @@ fn weights_of_the_papers_clients(collection: &Collection, labels: &[String]) -> 
     let counts = papers_clients();
     let explained = |record: &Record| Explanation::new(&record.config, &counts).ok();
     let all: Vec<Explanation> = labels.iter().filter_map(first).filter_map(explained).collect();
-    (!all.is_empty()).then(|| illustration(&counts, &distinct(all)))
+    (!all.is_empty()).then(|| svg(&illustration(&counts, &distinct(all)), Medium::File))
 }
 
 fn notes(collection: &Collection) -> Vec<String> {

@@ -150,8 +150,7 @@ function follow(svg, legend) {
 // Bubbles: the switch says whose weights they show, the pointer which client one is.
 function inflate(svg) {
   const figure = svg.parentElement;
-  const group = svg.querySelector("g");
-  const circles = all("circle", group);
+  const circles = all("circle", svg);
   const readout = figure.querySelector(".readout");
   const buttons = all(".switch button", figure);
   let column = 0;
@@ -167,9 +166,9 @@ function inflate(svg) {
       column = Number(button.dataset.column);
       buttons.forEach((other) => other.setAttribute("aria-pressed", other === button));
       const colour = `var(--s${Number(button.dataset.s) % 8})`;
-      group.setAttribute("fill", colour);
-      group.setAttribute("stroke", colour);
       for (const circle of circles) {
+        circle.setAttribute("fill", colour);
+        circle.setAttribute("stroke", colour);
         circle.setAttribute("r", svg.dataset.radius * Math.sqrt(numbers(circle.dataset.w)[column]));
       }
       tell();

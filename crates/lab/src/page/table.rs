@@ -1,8 +1,8 @@
 //! The page's tables: sortable, each with a button that copies it as LaTeX.
 
 use super::swatch;
+use crate::figures::escaped;
 use crate::report::Report;
-use crate::svg::escaped;
 use crate::table::{Cell, Rank, Table};
 use crate::timing::Timing;
 use crate::{latex, markdown};

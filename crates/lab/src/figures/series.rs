@@ -4,20 +4,20 @@ use crate::statistics::{deviation, mean};
 
 /// One curve with its band.
 #[derive(Clone, Debug)]
-pub struct Series {
+pub(crate) struct Series {
     /// The strategy's place, which decides its colour.
-    pub place: usize,
+    pub(crate) place: usize,
     /// Its label.
-    pub label: String,
+    pub(crate) label: String,
     /// Mean over seeds of every round; a round in which none tells leaves a gap.
-    pub mean: Vec<Option<f64>>,
+    pub(crate) mean: Vec<Option<f64>>,
     /// Deviation over seeds of every round.
-    pub deviation: Vec<Option<f64>>,
+    pub(crate) deviation: Vec<Option<f64>>,
 }
 
 impl Series {
     /// The curves of several seeds as one series.
-    pub fn over_seeds(place: usize, label: &str, curves: &[Vec<Option<f64>>]) -> Self {
+    pub(crate) fn over_seeds(place: usize, label: &str, curves: &[Vec<Option<f64>>]) -> Self {
         let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
         let values = |round: usize| -> Vec<f64> { curves.iter().filter_map(|curve| curve[round]).collect() };
         let told = |round| {

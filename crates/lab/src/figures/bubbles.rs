@@ -1,37 +1,38 @@
 //! Clients as bubbles over size and TVD, the area being how much they count: the paper's Figure 5.
 
+use super::axis::{Frame, Unit, bounds};
+use super::palette::Colour;
+use super::scene::{Anchor, Scene, Stroke};
 use crate::setting::Setting;
-use crate::svg::{Frame, Medium, Unit, bounds, escaped};
 use fedtvd_core::profile::ClientId;
-use std::fmt::Write as _;
 
 /// The clients of one seed under several strategies.
 #[derive(Clone, Debug)]
-pub struct Bubbles {
+pub(crate) struct Bubbles {
     /// Which seed.
-    pub seed: u64,
+    pub(crate) seed: u64,
     /// Places and labels of the strategies.
-    pub strategies: Vec<(usize, String)>,
+    pub(crate) strategies: Vec<(usize, String)>,
     /// Every client that counted under any of them.
-    pub clients: Vec<Bubble>,
+    pub(crate) clients: Vec<Bubble>,
 }
 
 /// One client.
 #[derive(Clone, Debug)]
-pub struct Bubble {
+pub(crate) struct Bubble {
     /// Who.
-    pub client: ClientId,
+    pub(crate) client: ClientId,
     /// Its samples.
-    pub size: u64,
+    pub(crate) size: u64,
     /// Distance of its labels to the reference.
-    pub tvd: f64,
+    pub(crate) tvd: f64,
     /// Strategy by strategy the mean weight in the rounds in which it counted; 0 where it never did.
-    pub weights: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
 }
 
 impl Bubbles {
     /// The bubbles of a setting: of the first seed that all of its strategies have, or of the first strategy's first.
-    pub fn of(setting: &Setting, labels: &[String]) -> Option<Self> {
+    pub(crate) fn of(setting: &Setting, labels: &[String]) -> Option<Self> {
         let has =
             |seed: u64| setting.strategies.iter().all(|s| s.records.iter().any(|r| r.summary.seed == seed));
         let seeds = setting.seeds();
@@ -73,74 +74,49 @@ impl Bubbles {
     }
 
     /// One panel that the page's script redraws for each strategy.
-    pub fn interactive(&self, title: &str) -> String {
-        const SIZE: [f64; 2] = [760.0, 420.0];
-        let frame = self.frame([58.0, 14.0, SIZE[0] - 14.0, SIZE[1] - 44.0]);
-        let largest = 22.0;
+    pub(crate) fn interactive(&self, title: &str) -> Scene {
+        const LARGEST: f64 = 22.0;
         let places: Vec<String> = self.strategies.iter().map(|(place, _)| place.to_string()).collect();
-        let more = format!(
-            " class=\"bubbles\" data-radius=\"{:.4}\" data-places=\"{}\"",
-            largest / self.heaviest().sqrt(),
-            places.join(" ")
-        );
-        let mut text = Medium::Page.open(SIZE, title, &more);
-        text += &axes(&frame, Medium::Page);
-        let place = self.strategies.first().map_or(0, |(place, _)| *place);
-        let _ = writeln!(
-            text,
-            "<g fill=\"{0}\" stroke=\"{0}\" fill-opacity=\"0.35\">",
-            Medium::Page.colour(place)
-        );
-        for bubble in self.largest_first() {
-            let weights: Vec<String> = bubble.weights.iter().map(|weight| format!("{weight:.4}")).collect();
-            let _ = writeln!(
-                text,
-                "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{:.2}\" data-w=\"{}\" data-c=\"{} {} {:.3}\"/>",
-                frame.across(bubble.size as f64),
-                frame.down(bubble.tvd),
-                largest * (bubble.weights[0] / self.heaviest()).sqrt(),
-                weights.join(" "),
-                bubble.client,
-                bubble.size,
-                bubble.tvd
-            );
-        }
-        text + "</g>\n</svg>\n"
+        let mut scene = Scene::new(title, [760.0, 430.0]);
+        let radius = LARGEST / self.heaviest().sqrt();
+        scene.data =
+            format!(" class=\"bubbles\" data-radius=\"{radius:.4}\" data-places=\"{}\"", places.join(" "));
+        self.panel(&mut scene, [58.0, 24.0, 746.0, 386.0], 0, LARGEST);
+        scene
     }
 
     /// A panel per strategy, for a paper; strategies that weigh alike share one.
-    pub fn panels(&self, title: &str) -> String {
+    pub(crate) fn panels(&self, title: &str) -> Scene {
         const PANEL: [f64; 2] = [380.0, 300.0];
         let panels = self.alike();
         let columns = panels.len().clamp(1, 2);
         let lines = panels.len().div_ceil(columns);
-        let size = [PANEL[0] * columns as f64, PANEL[1] * lines as f64];
-        let mut text = Medium::File.open(size, title, "");
+        let mut scene = Scene::new(title, [PANEL[0] * columns as f64, PANEL[1] * lines as f64]);
         for (place, (column, label)) in panels.iter().enumerate() {
             let (x, y) = (PANEL[0] * (place % columns) as f64, PANEL[1] * (place / columns) as f64);
-            let frame = self.frame([x + 52.0, y + 30.0, x + PANEL[0] - 12.0, y + PANEL[1] - 46.0]);
-            let _ = writeln!(
-                text,
-                "<text x=\"{:.1}\" y=\"{:.1}\" font-size=\"13\" font-weight=\"bold\">{}</text>",
-                x + 52.0,
-                y + 18.0,
-                escaped(label)
-            );
-            text += &axes(&frame, Medium::File);
-            let fill = Medium::File.colour(self.strategies[*column].0);
-            let _ = writeln!(text, "<g fill=\"{fill}\" stroke=\"{fill}\" fill-opacity=\"0.35\">");
-            for bubble in self.largest_first() {
-                let _ = writeln!(
-                    text,
-                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"{:.2}\"/>",
-                    frame.across(bubble.size as f64),
-                    frame.down(bubble.tvd),
-                    17.0 * (bubble.weights[*column] / self.heaviest()).sqrt()
-                );
-            }
-            text += "</g>\n";
+            scene.text([x + 52.0, y + 16.0], 13.0, Anchor::Start, label);
+            let edges = [x + 52.0, y + 44.0, x + PANEL[0] - 12.0, y + PANEL[1] - 46.0];
+            self.panel(&mut scene, edges, *column, 17.0);
         }
-        text + "</svg>\n"
+        scene
+    }
+
+    /// Axes, and the bubbles under one strategy; `largest` is the radius of the heaviest.
+    fn panel(&self, scene: &mut Scene, edges: [f64; 4], column: usize, largest: f64) {
+        let frame = self.frame(edges);
+        frame.vertical(scene, Unit::Plain, "TVD");
+        frame.horizontal(scene, Unit::Whole, "samples");
+        let colour = Colour::Strategy(self.strategies[column].0);
+        for bubble in self.largest_first() {
+            let weights: Vec<String> = bubble.weights.iter().map(|weight| format!("{weight:.4}")).collect();
+            let Bubble { client, size, tvd, .. } = bubble;
+            let radius = largest * (bubble.weights[column] / self.heaviest()).sqrt();
+            let data = format!(" data-w=\"{}\" data-c=\"{client} {size} {tvd:.3}\"", weights.join(" "));
+            let centre = [frame.across(*size as f64), frame.down(*tvd)];
+            let circle = scene.circle(centre, radius, colour);
+            circle.fill = Some((colour, 0.35));
+            (circle.stroke, circle.data) = (Some(Stroke::solid(colour, 1.0)), data);
+        }
     }
 
     /// The first strategy of all that weigh every client alike, with the labels of all of them or their number.
@@ -174,11 +150,4 @@ impl Bubbles {
         bubbles.sort_by(|a, b| heaviest(b).total_cmp(&heaviest(a)));
         bubbles
     }
-}
-
-fn axes(frame: &Frame, medium: Medium) -> String {
-    let [left, top, ..] = frame.edges;
-    let name =
-        format!("<text x=\"{:.1}\" y=\"{:.1}\" text-anchor=\"start\">TVD</text>\n", left + 4.0, top + 10.0);
-    frame.vertical(Unit::Plain, medium) + &frame.horizontal(Unit::Plain, "samples", medium) + &name
 }

@@ -1,17 +1,18 @@
 //! The paper's Figures 1 to 5 from our runs: accuracy over rounds for each data set and skew, weights over size and TVD,
 //! and its three clients.
 
+use super::illustration::{illustration, papers_clients};
+use super::setting_figures::setting_figures;
+use super::svg::{Medium, svg};
 use crate::collection::Collection;
 use crate::explanation::Explanation;
-use crate::figures::figures;
-use crate::illustration::{illustration, papers_clients};
 use crate::setting::{Setting, shown};
 use crate::slug::slug;
 use fedtvd_run::config::Config;
 use std::fmt::Write as _;
 
 /// One of the paper's figures, drawn.
-pub struct Drawn {
+pub struct PaperFigure {
     /// Its number in the paper.
     pub number: u32,
     /// Its file's name.
@@ -23,11 +24,11 @@ pub struct Drawn {
 }
 
 /// All figures that the runs tell enough for, by number.
-pub fn papers_figures(collection: &Collection) -> Vec<Drawn> {
+pub fn paper_figures(collection: &Collection) -> Vec<PaperFigure> {
     let labels = collection.labels();
     let mut all = vec![first()];
     for setting in &collection.settings {
-        let (drawn, _) = figures(setting, &labels);
+        let (drawn, _) = setting_figures(setting, &labels);
         let dataset = setting.value("data.set").map(shown).unwrap_or_default();
         // Splits without an alpha go by their kind.
         let (alpha, kind) = (setting.value("split.alpha"), setting.value("split.kind"));
@@ -42,7 +43,7 @@ pub fn papers_figures(collection: &Collection) -> Vec<Drawn> {
                 "weights" => (5, format!("{dataset}, {split}: {}", figure.title)),
                 _ => continue,
             };
-            all.push(Drawn { number, file: format!("figure-{number}-{end}"), shows, svg: figure.file });
+            all.push(PaperFigure { number, file: format!("figure-{number}-{end}"), shows, svg: figure.file });
         }
     }
     all.sort_by_key(|drawn| drawn.number);
@@ -58,7 +59,7 @@ fn number(dataset: &str) -> u32 {
     }
 }
 
-fn first() -> Drawn {
+fn first() -> PaperFigure {
     let counts = papers_clients();
     let explained = |name| Explanation::new(&Config::default().with_strategy(name), &counts).ok();
     let explanations: Vec<Explanation> =
@@ -68,14 +69,14 @@ fn first() -> Drawn {
         format!("{} {}", explanation.strategy, weights.join(", "))
     };
     let shows: Vec<String> = explanations.iter().map(weights).collect();
-    Drawn {
+    PaperFigure {
         number: 1,
         file: "figure-1.svg".to_owned(),
         shows: format!(
             "three clients with 30,30,30, 20,40,40 and 10,30,70 labels and their weights: {}",
             shows.join("; ")
         ),
-        svg: illustration(&counts, &explanations),
+        svg: svg(&illustration(&counts, &explanations), Medium::File),
     }
 }
 
@@ -100,9 +101,9 @@ fn accuracies(setting: &Setting, dataset: &str, split: &str) -> String {
 }
 
 /// What each figure shows, as a Markdown table.
-pub fn table(drawn: &[Drawn]) -> String {
+pub fn figure_table(drawn: &[PaperFigure]) -> String {
     let mut text = "| figure | file | shows |\n|---|---|---|\n".to_owned();
-    for Drawn { number, file, shows, .. } in drawn {
+    for PaperFigure { number, file, shows, .. } in drawn {
         let _ = writeln!(text, "| {number} | [{file}](figures/{file}) | {shows} |");
     }
     text

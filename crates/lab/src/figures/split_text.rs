@@ -1,8 +1,8 @@
 //! A split for the terminal: a line per client, a mark per class.
 
-use super::chart::spread;
-use crate::statistics::{ClientStatistics, Statistics};
-use std::fmt::Write;
+use super::split::spread;
+use fedtvd_data::statistics::{ClientStatistics, Statistics};
+use std::fmt::Write as _;
 
 const MARKS: [char; 5] = [' ', '·', '•', '●', '█'];
 /// Lines and columns that fit on a screen.
@@ -11,7 +11,7 @@ const MOST_COLUMNS: usize = 50;
 const BAR: usize = 16;
 
 /// The picture: by client its size, TVD and which share of its rows is of each class.
-pub fn terminal(statistics: &Statistics) -> String {
+pub fn split_text(statistics: &Statistics) -> String {
     let mut by_size = statistics.clients.clone();
     by_size.sort_by_key(|client| std::cmp::Reverse(client.size));
     let shown = spread(&by_size, MOST_CLIENTS);
@@ -56,14 +56,14 @@ fn marks(client: &ClientStatistics, per_column: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::split::Partition;
     use fedtvd_core::statistic::Reference;
+    use fedtvd_data::split::Partition;
 
     #[test]
     fn larger_clients_come_first_and_marks_grow_with_the_share() {
         let labels = [0, 0, 0, 1, 2, 0, 0, 0, 0, 0];
         let partition = Partition { clients: vec![vec![0, 1], vec![2, 3, 4, 5, 6, 7, 8, 9]] };
-        let text = terminal(&Statistics::of(&partition, &labels, &Reference::uniform(3)));
+        let text = split_text(&Statistics::of(&partition, &labels, &Reference::uniform(3)));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], format!("     1       8  0.417  {}  █ • •", "▇".repeat(16)));
         assert_eq!(lines[2], format!("     0       2  0.667  {}{}  █", "▇".repeat(4), " ".repeat(12)));

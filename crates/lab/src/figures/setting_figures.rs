@@ -1,13 +1,16 @@
-//! What can be drawn of a setting, and what cannot.
+//! Which figures a setting has, and why others are missing.
 
-use crate::bubbles::Bubbles;
-use crate::classes::Classes;
-use crate::curves::curves;
+use super::axis::Unit;
+use super::bubbles::Bubbles;
+use super::classes::Classes;
+use super::curves::{EDGES, curves};
+use super::legend::{Sample, legend};
+use super::scene::Scene;
+use super::series::Series;
+use super::svg::{Medium, svg};
 use crate::record::Record;
-use crate::series::Series;
 use crate::setting::Setting;
 use crate::slug::slug;
-use crate::svg::{Medium, Unit};
 use fedtvd_core::drift::Drift;
 use std::collections::BTreeSet;
 
@@ -30,29 +33,32 @@ pub struct Figure {
     pub switch: Vec<(usize, String)>,
 }
 
-/// A setting's figures, and a sentence for each that its runs do not tell enough for.
-pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String>) {
+/// A setting's figures, and a sentence for each that its runs have no values for.
+pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String>) {
     let end = if setting.title.is_empty() { String::new() } else { format!("-{}", slug(&setting.title)) };
-    let figure = |[name, tab]: [&'static str; 2], title: &str, file: String, inline: String| Figure {
+    let figure = |[name, tab]: [&'static str; 2], file: &Scene, inline: &Scene| Figure {
         name,
         tab,
         file_name: format!("{name}{end}.svg"),
-        title: title.to_owned(),
-        file,
-        inline,
+        title: file.title.clone(),
+        file: svg(file, Medium::File),
+        inline: svg(inline, Medium::Page),
         switch: Vec::new(),
     };
     let curve = |name, title: &str, unit, of: &dyn Fn(&Record) -> Option<Vec<Option<f64>>>| {
         let series = series(setting, labels, of)?;
-        let draw = |medium| curves(title, unit, &series, medium);
-        Some(figure(name, title, draw(Medium::File), draw(Medium::Page)))
+        let inline = curves(title, unit, &series);
+        let mut file = inline.clone();
+        let strategies = series.iter().map(|series| (series.place, series.label.as_str()));
+        legend(&mut file, EDGES[0], Sample::Curve, strategies);
+        Some(figure(name, &file, &inline))
     };
     let mut missing = Vec::new();
     let mut all = vec![
         curve(
             ["accuracy", "Accuracy"],
             "Accuracy over rounds, mean over seeds and a band of one deviation",
-            Unit::PerCent,
+            Unit::Percent,
             &|run| Some(run.accuracy.iter().copied().map(Some).collect()),
         ),
         curve(
@@ -67,13 +73,13 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
             ["drift", "Client drift"],
             "Client drift: weighted spread of the clients' models around their mean, per round",
             Unit::Plain,
-            &|run| told(run, |drift| drift.apart),
+            &|run| drift(run, |drift| drift.apart),
         ),
         curve(
             ["step", "Step"],
             "Step: how far the clients' mean is from the model that they started with, per round",
             Unit::Plain,
-            &|run| told(run, |drift| drift.along),
+            &|run| drift(run, |drift| drift.along),
         ),
     ];
     if drifts[0].is_none() {
@@ -89,7 +95,7 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
             bubbles.seed
         );
         let (file, inline) = (bubbles.panels(&title), bubbles.interactive(&title));
-        Figure { switch: bubbles.strategies, ..figure(["weights", "Weights"], &title, file, inline) }
+        Figure { switch: bubbles.strategies, ..figure(["weights", "Weights"], &file, &inline) }
     }));
     let classes = Classes::of(setting, labels);
     if classes.is_none() {
@@ -99,24 +105,21 @@ pub fn figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String
         );
     }
     all.push(classes.map(|classes| {
-        let title = "Accuracy by class, mean over seeds of the last 10 rounds";
-        figure(
-            ["classes", "By class"],
-            title,
-            classes.drawn(title, Medium::File),
-            classes.drawn(title, Medium::Page),
-        )
+        let inline = classes.chart("Accuracy by class, mean over seeds of the last 10 rounds");
+        let mut file = inline.clone();
+        legend(&mut file, EDGES[0], Sample::Dot, classes.strategies());
+        figure(["classes", "By class"], &file, &inline)
     }));
     (all.into_iter().flatten().collect(), missing)
 }
 
-/// A part of the drift in every round; `None` where no round tells.
-fn told(record: &Record, part: fn(&Drift) -> f64) -> Option<Vec<Option<f64>>> {
+/// A part of the drift in every round; `None` if no round has it.
+fn drift(record: &Record, part: fn(&Drift) -> f64) -> Option<Vec<Option<f64>>> {
     let rounds: Vec<Option<f64>> = record.drift.iter().map(|drift| drift.as_ref().map(part)).collect();
     rounds.iter().any(Option::is_some).then_some(rounds)
 }
 
-/// A series per strategy; `None` unless every run tells.
+/// A series per strategy; `None` unless every run has one.
 fn series(
     setting: &Setting,
     labels: &[String],
@@ -131,7 +134,7 @@ fn series(
 }
 
 /// Numbers the second and every later one of figures whose files have the same name.
-pub(crate) fn tell_apart<'a>(figures: impl Iterator<Item = &'a mut Figure>) {
+pub(crate) fn number_equal_names<'a>(figures: impl Iterator<Item = &'a mut Figure>) {
     let mut taken = BTreeSet::new();
     for figure in figures {
         let plain = figure.file_name.trim_end_matches(".svg").to_owned();

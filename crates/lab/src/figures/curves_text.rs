@@ -8,7 +8,7 @@ pub const MARKS: [char; 8] = ['o', '+', 'x', '#', '*', '%', '@', '&'];
 /// Draws curves over rounds, `width` by `height` characters, with an axis of per cent.
 ///
 /// Where curves meet, the first one is seen.
-pub fn chart(curves: &[Vec<f64>], width: usize, height: usize) -> String {
+pub fn curves_text(curves: &[Vec<f64>], width: usize, height: usize) -> String {
     let points = || curves.iter().flatten().copied();
     let (low, high) = (points().fold(1.0, f64::min), points().fold(0.0, f64::max));
     let rounds = curves.iter().map(Vec::len).max().unwrap_or(0);
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn a_rising_curve_goes_from_bottom_left_to_top_right() {
-        let text = chart(&[vec![0.1, 0.2, 0.3]], 9, 3);
+        let text = curves_text(&[vec![0.1, 0.2, 0.3]], 9, 3);
         let expected =
             " 30.0 % │      ooo\n 20.0 % │  oooo\n 10.0 % │oo\n        └─────────\n         1 round 3\n";
         assert_eq!(text, expected, "\n{text}");
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_of_nothing() {
-        assert_eq!(chart(&[], 10, 5), "");
-        assert_eq!(chart(&[vec![0.5]], 10, 5), "");
+        assert_eq!(curves_text(&[], 10, 5), "");
+        assert_eq!(curves_text(&[vec![0.5]], 10, 5), "");
     }
 }
