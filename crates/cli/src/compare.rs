@@ -2,28 +2,32 @@
 
 use crate::progress::Bars;
 use crate::report::{open, write};
-use crate::request::{Configured, Failure, Output, tell, title, unused, workers};
-use crate::run::failure;
+use crate::request::{Configured, Failure, Output, folder, tell, title, workers};
+use crate::sweep::{home, unfinished};
+use crate::watch::stop_flag;
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_core::round::cohort_size;
-use fedtvd_core::statistic::{Reference, tvd};
 use fedtvd_lab::collection::Collection;
-use fedtvd_lab::comparison::{Comparison, ComparisonError};
+use fedtvd_lab::comparison::{Comparison, Population};
 use fedtvd_lab::figures::{MARKS, curves_text};
+use fedtvd_lab::grid::Cell;
 use fedtvd_lab::report::{Part, Report, Request};
-use fedtvd_lab::statistics::mean;
 use fedtvd_lab::summary::{LAST, Line, Question, mean_curve};
+use fedtvd_lab::sweep::{Event, Standing, Sweep};
 use fedtvd_run::config::Config;
 use fedtvd_run::summary::Summary;
 use fedtvd_run::value::Value;
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
 
 /// Train several strategies side by side.
 #[derive(Args)]
+#[command(after_help = "\
+Call it again to resume after a stop or a crash: what is done is never done again, and runs that a sweep or another
+comparison left in the folder are found.")]
 pub(crate) struct Compare {
     #[command(flatten)]
     configured: Configured,
@@ -39,9 +43,12 @@ pub(crate) struct Compare {
     /// How many runs at a time; all cores unless given
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Folder for runs and report; runs/compare-HASH unless given
+    /// Folder for runs and report; runs/compare-HASH unless given, the same for the same comparison
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Leave out of the report how long runs took and on which machine
+    #[arg(long)]
+    no_timing: bool,
     /// Open the report page when it is written
     #[arg(long)]
     open: bool,
@@ -65,43 +72,94 @@ impl Compare {
         }
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
         let workers = workers(self.workers)?;
-        let comparison = Comparison::new(&config, &self.configured.places(), &self.strategies, &seeds)
-            .map_err(Failure::request)?;
+        let comparison = Comparison::new(&config, &self.strategies, &seeds).map_err(Failure::request)?;
+        let out = self.out.clone().unwrap_or_else(|| home("compare", comparison.first_seed()));
+        let places = self.configured.places();
+        let stop = stop_flag()?;
+        let sweep = Sweep::new(&out, &places, workers, stop);
+        let population = comparison.population(&sweep).map_err(Failure::request)?;
+        folder(&out)?;
         let quiet = self.output.quiet || self.output.json;
         if !quiet {
-            tell(format_args!("{}\n", heading(&config, &comparison)));
-            notes(&comparison).iter().for_each(|note| tell(format_args!("note: {note}")));
+            tell(format_args!("{}\n", heading(&config, &comparison, &population)));
+            population.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
         }
         let bars = Bars::new(&comparison, quiet);
-        let out = self.out.clone().unwrap_or_else(|| unused("compare", &config, &self.strategies.join(",")));
-        let summaries =
-            comparison.run(&out, workers, &|progress| bars.show(progress)).map_err(|error| match error {
-                ComparisonError::Run { strategy, seed, error } => {
-                    let context = format!("{strategy} with seed {seed}");
-                    match failure(*error) {
-                        Failure::Request(error) => Failure::Request(error.context(context)),
-                        Failure::Work(error) => Failure::Work(error.context(context)),
-                    }
-                }
-                _ => Failure::request(error),
-            })?;
+        let cells: Vec<&Cell> = comparison.cells().iter().collect();
+        let standings = sweep.run(&cells, &|place, event| {
+            // Without this run there is no table.
+            if let Event::Ends(Standing::Failed(_)) = event {
+                stop.store(true, Ordering::Relaxed);
+            }
+            bars.show(place, &event);
+        });
         bars.finish();
-        let directories: Vec<PathBuf> =
-            summaries.iter().map(|summary| PathBuf::from(&summary.directory)).collect();
-        let collection = Collection::read(&directories, &mut |_| {}).map_err(Failure::work)?;
+        let summaries = finished(&comparison, &standings, &out)?;
+        self.conclude(&config, &comparison, &summaries, &out)
+    }
+
+    /// Writes the report and answers.
+    fn conclude(
+        &self,
+        config: &Config,
+        comparison: &Comparison,
+        summaries: &[Summary],
+        out: &Path,
+    ) -> Result<(), Failure> {
+        let directories: Vec<PathBuf> = summaries.iter().map(|run| PathBuf::from(&run.directory)).collect();
+        let mut damaged = None;
+        let collection = Collection::read(&directories, &mut |error| {
+            damaged.get_or_insert(error.to_string());
+        });
+        if let Some(why) = damaged {
+            return Err(Failure::Work(anyhow!(why)));
+        }
         let question = Question { baseline: comparison.labels()[0].clone(), ..Question::default() };
-        let order = comparison.labels().to_vec();
-        let findings = Report::new(
-            collection,
-            &Request { question, order, without_timing: false, title: title(&config) },
-        );
-        write(&out, &findings.files()).map_err(Failure::Work)?;
+        let request = Request {
+            question,
+            order: comparison.labels().to_vec(),
+            without_timing: self.no_timing,
+            title: title(config),
+        };
+        let findings = Report::new(collection.map_err(Failure::work)?, &request);
+        write(out, &findings.files()).map_err(Failure::Work)?;
         let page = out.join("report.html");
         let part = &findings.parts[0];
         let lines: Vec<&Line> = part.rows.iter().map(|row| &row.line).collect();
-        let view = View { runs: &summaries, summary: &lines, report: &page };
+        let view = View { runs: summaries, summary: &lines, report: &page };
         self.output.answer(&view, || text(part, &lines, &page))?;
         if self.open { open(&page) } else { Ok(()) }
+    }
+}
+
+/// The summaries of all runs, by strategy and seed; a failed run or one that is left is a failure.
+fn finished(comparison: &Comparison, standings: &[Standing], out: &Path) -> Result<Vec<Summary>, Failure> {
+    let mut done = Vec::new();
+    for (place, (cell, standing)) in comparison.cells().iter().zip(standings).enumerate() {
+        match standing {
+            Standing::Done(summary) => {
+                // The folder may have moved since the run ended.
+                let directory = out.join(&cell.folder);
+                let model = directory.join("model.safetensors").display().to_string();
+                let directory = directory.display().to_string();
+                let summary = Summary { directory, model, ..(**summary).clone() };
+                done.push((comparison.strategy(place), summary));
+            }
+            Standing::Failed(error) => {
+                let (label, seed) = (&cell.experiment.run.strategy.label, cell.experiment.seed);
+                let sentence = anyhow!("{label} with seed {seed}: {error}");
+                let failure = if error.request() { Failure::Request } else { Failure::Work };
+                return Err(failure(sentence));
+            }
+            Standing::Stopped(_) | Standing::Elsewhere => {}
+        }
+    }
+    match standings.len() - done.len() {
+        0 => {
+            done.sort_by_key(|(strategy, _)| *strategy);
+            Ok(done.into_iter().map(|(_, summary)| summary).collect())
+        }
+        left => Err(unfinished(left)),
     }
 }
 
@@ -113,7 +171,7 @@ fn verdict(part: &Part, seeds: usize) -> String {
     }
 }
 
-/// Every seed's split is kept until all runs are done.
+/// More seeds than any comparison needs: a guard against a slip of the finger.
 const MOST_SEEDS: u64 = 1000;
 
 /// `5` means five seeds counted up from the configuration's, `3,7` those two.
@@ -136,24 +194,13 @@ pub(crate) fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
     Ok(seeds)
 }
 
-/// What a user should know about data and splits, each once.
-fn notes(comparison: &Comparison) -> BTreeSet<&str> {
-    comparison.setups().flat_map(|setup| &setup.notes).map(String::as_str).collect()
-}
-
-fn heading(config: &Config, comparison: &Comparison) -> String {
+fn heading(config: &Config, comparison: &Comparison, population: &Population) -> String {
     let shown = |path| match config.get(path) {
         Value::Text(text) => text,
         other => other.to_string(),
     };
-    let clients = comparison.setups().next().map_or(0, |setup| setup.clients.len());
+    let Population { clients, mean_tvd, sizes: [least, most], .. } = population;
     let fraction: f64 = shown("cohort.fraction").parse().unwrap_or(1.0);
-    let (mut distances, mut sizes) = (Vec::new(), Vec::new());
-    for setup in comparison.setups() {
-        let uniform = Reference::uniform(setup.samples.classes());
-        distances.extend(setup.clients.iter().map(|client| tvd(&client.counts, &uniform)));
-        sizes.extend(setup.clients.iter().map(|client| client.rows.len()));
-    }
     let kind = shown("split.kind");
     let kind = match kind.as_str() {
         "dirichlet" | "hsu" | "correlated" => format!("{kind} {}", shown("split.alpha")),
@@ -166,14 +213,11 @@ fn heading(config: &Config, comparison: &Comparison) -> String {
     let model = if layers { "own model".to_owned() } else { shown("model.name") };
     format!(
         "{} · {clients} clients, {} per round · {kind} · {model} · {} seeds × {} rounds\n\
-         same split, same start, same cohorts for all · mean TVD {:.2} · sizes {}–{}",
+         same split, same start, same cohorts for all · mean TVD {mean_tvd:.2} · sizes {least}–{most}",
         shown("data.set"),
-        cohort_size(fraction, clients),
-        comparison.seeds().len(),
+        cohort_size(fraction, *clients),
+        comparison.seeds(),
         comparison.rounds(),
-        mean(&distances),
-        sizes.iter().min().unwrap_or(&0),
-        sizes.iter().max().unwrap_or(&0),
     )
 }
 

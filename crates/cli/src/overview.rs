@@ -137,10 +137,11 @@ impl Overview {
         if let Way::Bars { board, own, .. } = &self.way {
             let mut own = own.lock().unwrap_or_else(PoisonError::into_inner);
             let bar = own.entry(place).or_insert_with(|| {
-                let bar =
-                    ProgressBar::new(self.rounds[place]).with_style(style("  {prefix}  {pos}/{len}  {msg}"));
+                let style = style("  {prefix}  {pos}/{len}  {msg}");
+                // A bar that is changed before the board has it draws a line that nobody clears.
+                let bar = board.add(ProgressBar::new(self.rounds[place]).with_style(style));
                 bar.set_prefix(self.names[place].clone());
-                board.add(bar)
+                bar
             });
             change(bar);
         }

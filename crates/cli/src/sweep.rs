@@ -70,7 +70,7 @@ struct CellView<'a> {
     directory: PathBuf,
     state: &'static str,
     rounds: Option<u32>,
-    failure: Option<&'a str>,
+    failure: Option<String>,
     last10_accuracy: Option<f64>,
 }
 
@@ -133,17 +133,21 @@ pub(crate) fn run(
 ) -> Result<Vec<Standing>, Failure> {
     folder(out)?;
     let overview = Overview::new(cells, output.quiet || output.json);
-    let sweep = Runs { out, places, workers, stop: stop_flag()? };
+    let sweep = Runs::new(out, places, workers, stop_flag()?);
     let standings = sweep.run(cells, &|place, event| overview.show(place, event));
     overview.finish();
     Ok(standings)
 }
 
-/// runs/NAME-HASH: the same sweep finds its runs again.
+/// runs/NAME-HASH for a sweep with the configuration's name.
 fn place(config: &Config, grid: &[Cell]) -> PathBuf {
     let name = title(config).map(folder_name).filter(|name| !name.is_empty());
-    let name = name.unwrap_or_else(|| "sweep".to_owned());
-    let folders: String = grid.iter().map(|cell| cell.folder.as_str()).collect();
+    home(name.as_deref().unwrap_or("sweep"), grid)
+}
+
+/// runs/NAME-HASH: the same cells find their runs again.
+pub(crate) fn home(name: &str, cells: &[Cell]) -> PathBuf {
+    let folders: String = cells.iter().map(|cell| cell.folder.as_str()).collect();
     Path::new("runs").join(format!("{name}-{}", &sha256(folders.as_bytes())[..8]))
 }
 
@@ -172,7 +176,7 @@ fn conclude(
     output.answer(&view, || text(&view, title.as_deref()))?;
     match (failed, left) {
         (0, 0) => Ok(()),
-        (0, left) => Err(Failure::Work(anyhow!("{} left; the same command goes on", runs(left)))),
+        (0, left) => Err(unfinished(left)),
         (failed, _) => Err(Failure::Work(anyhow!("{} failed; the same command tries again", runs(failed)))),
     }
 }
@@ -185,7 +189,7 @@ impl<'a> CellView<'a> {
             Standing::Done(summary) => ("done", Some(summary.rounds), None),
             Standing::Stopped(rounds) => ("stopped", Some(*rounds), None),
             Standing::Elsewhere => ("elsewhere", None, None),
-            Standing::Failed(why) => ("failed", None, Some(why.as_str())),
+            Standing::Failed(error) => ("failed", None, Some(error.to_string())),
         };
         Self {
             strategy: &cell.experiment.run.strategy.label,
@@ -203,7 +207,7 @@ impl<'a> CellView<'a> {
 fn text(view: &View<'_>, title: Option<&str>) -> String {
     let mut text = String::new();
     for cell in view.cells.iter().filter(|cell| cell.state != "done") {
-        let what = cell.failure.map_or(String::new(), |why| format!(": {why}"));
+        let what = cell.failure.as_ref().map_or(String::new(), |why| format!(": {why}"));
         let setting = cell.setting.iter().map(|setting| format!(", {setting}")).collect::<String>();
         let _ = writeln!(text, "{} seed {}{setting} {}{what}", cell.strategy, cell.seed, cell.state);
     }
@@ -215,7 +219,12 @@ fn text(view: &View<'_>, title: Option<&str>) -> String {
     text
 }
 
-/// So many runs, in words.
+/// How a sweep or a comparison ends that was stopped, or whose runs another process has.
+pub(crate) fn unfinished(left: usize) -> Failure {
+    Failure::Work(anyhow!("{} left; the same command resumes", runs(left)))
+}
+
+/// A number of runs in words.
 pub(crate) fn runs(count: usize) -> String {
     if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
 }

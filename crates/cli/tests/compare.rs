@@ -3,6 +3,9 @@
 mod program;
 
 use program::{Answer, fedtvd};
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
 
 const SMALL: [&str; 9] =
     ["compare", "--rounds", "2", "--seeds", "2", "--set", "model.name=logistic", "--set", "clients=20"];
@@ -93,4 +96,106 @@ fn wrong_requests_exit_with_2() {
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);
         assert!(answer.err.starts_with(&format!("fedtvd: {sentence}")), "{arguments:?}: {}", answer.err);
     }
+}
+
+/// Starts a comparison in a folder, stops it with this signal when `runs` of its runs have ended, and gives what it
+/// answered.
+fn stopped(signal: &str, runs: usize, out: &Path) -> Answer {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
+        .args(LONGER)
+        .args(["--workers", "1", "--out", &out.display().to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines().map_while(Result::ok);
+    let ended = lines.by_ref().filter(|line| line.contains(" seeds  ")).take(runs).count();
+    assert_eq!(ended, runs);
+    let sent = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(sent.is_ok_and(|status| status.success()));
+    let err = lines.collect::<Vec<_>>().join("\n");
+    let code = child.wait().expect("it has run").code().unwrap_or(-1);
+    Answer { code, out: String::new(), err }
+}
+
+const LONGER: [&str; 10] = [
+    "compare",
+    "--no-timing",
+    "--rounds",
+    "6",
+    "--seeds",
+    "2",
+    "--set",
+    "model.name=logistic",
+    "--set",
+    "clients=20",
+];
+
+/// All files of a comparison that are not a run's.
+fn report(out: &Path) -> Vec<(String, Vec<u8>)> {
+    let names = ["report.html", "report.md", "table.csv", "curves.csv", "table.tex", "figures/accuracy.svg"];
+    names.map(|name| (name.to_owned(), std::fs::read(out.join(name)).expect(name))).to_vec()
+}
+
+#[test]
+fn a_comparison_that_was_killed_and_interrupted_resumes_to_the_same_page() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let [whole, broken] = ["whole", "broken"].map(|name| folder.path().join(name));
+    let undisturbed =
+        fedtvd(&[LONGER.as_slice(), &["--quiet", "--out", &whole.display().to_string()]].concat());
+    assert_eq!(undisturbed.code, 0, "{}", undisturbed.err);
+    stopped("-KILL", 1, &broken);
+    let interrupted = stopped("-INT", 3, &broken);
+    assert_eq!(interrupted.code, 1, "{}", interrupted.err);
+    let last = interrupted.err.lines().last().expect("it says how to continue").to_owned();
+    assert!(last.starts_with("fedtvd: ") && last.ends_with(" left; the same command resumes"), "{last}");
+    assert!(!broken.join("report.html").exists(), "half of a comparison has no page");
+    let again = fedtvd(&[LONGER.as_slice(), &["--quiet", "--out", &broken.display().to_string()]].concat());
+    assert_eq!((again.code, again.err.as_str()), (0, ""));
+    assert!(report(&whole) == report(&broken), "the page does not show that it was stopped");
+    let without_folder =
+        |text: &str| text.lines().filter(|line| !line.starts_with("Page:")).collect::<String>();
+    assert_eq!(without_folder(&undisturbed.out), without_folder(&again.out));
+}
+
+#[test]
+fn the_same_command_finds_its_folder_again_and_runs_nothing_twice() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let call = |seeds: &str| {
+        let output = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
+            .args(["compare", "--rounds", "2", "--set", "model.name=logistic", "--set", "clients=20"])
+            .args(["--json", "--seeds", seeds])
+            .current_dir(folder.path())
+            .output()
+            .expect("the program starts");
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).expect("--json gives one JSON document")
+    };
+    let first = call("2");
+    assert_eq!(call("2"), first, "times and all: nothing ran again");
+    let three = call("3");
+    assert_eq!(three["report"], first["report"], "more seeds go into the same folder");
+    assert_eq!((&three["runs"][0], &three["runs"][4]), (&first["runs"][0], &first["runs"][3]));
+    let grid = "rounds = 2\nmodel.name = \"logistic\"\nsplit.clients = 20\n[sweep]\nseed = [1, 2]\n";
+    std::fs::write(folder.path().join("grid.toml"), grid).expect("the grid is written");
+    let out = first["report"].as_str().and_then(|page| page.strip_suffix("/report.html")).expect("a page");
+    let output = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
+        .args(["sweep", "grid.toml", "--json", "--out", out])
+        .current_dir(folder.path())
+        .output()
+        .expect("the program starts");
+    let swept: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one JSON document");
+    assert_eq!(swept["cells"][0]["directory"], first["runs"][4]["directory"], "a sweep shares fedtvd's runs");
+}
+
+#[test]
+fn a_damaged_run_is_an_error_and_not_left_out() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let out = folder.path().join("out").display().to_string();
+    let call = || fedtvd(&[SMALL.as_slice(), &["--json", "--out", &out]].concat());
+    let view: serde_json::Value = serde_json::from_str(&call().out).expect("one JSON document");
+    let run = Path::new(view["runs"][0]["directory"].as_str().expect("a path")).join("rounds.jsonl");
+    std::fs::write(&run, "").expect("it is there");
+    let answer = call();
+    assert_eq!((answer.code, answer.out.as_str()), (1, ""));
+    assert!(answer.err.contains("is damaged: it has 0 rounds and its summary says 2"), "{}", answer.err);
 }

@@ -1,75 +1,52 @@
-//! Several strategies over several seeds, on the same splits, initial models and cohorts.
+//! Several strategies over several seeds, on the same splits, initial models and cohorts: a grid with two axes.
 
-use fedtvd_data::set::Places;
+use crate::grid::{Cell, GridError, cells};
+use crate::sweep::Sweep;
+use fedtvd_core::statistic::{Reference, tvd};
+use fedtvd_run::axes::Axis;
 use fedtvd_run::config::Config;
 use fedtvd_run::experiment::{Experiment, ExperimentError};
-use fedtvd_run::line::Line;
-use fedtvd_run::runner::{End, RunError, Runner};
-use fedtvd_run::setup::{Data, Setup, SetupError};
-use fedtvd_run::simulation::Means;
-use fedtvd_run::summary::{Summary, images};
-use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use fedtvd_run::setup::SetupError;
+use fedtvd_run::value::Value;
+use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// What is compared: every strategy with every seed.
 pub struct Comparison {
     labels: Vec<String>,
-    seeds: Vec<u64>,
     cells: Vec<Cell>,
 }
 
-struct Cell {
-    strategy: usize,
-    config: Config,
-    experiment: Experiment,
-    setup: Arc<Setup>,
+/// What the clients of all seeds are like.
+#[derive(Clone, Debug, Default)]
+pub struct Population {
+    /// How many clients the first seed's split has.
+    pub clients: usize,
+    /// Mean total variation distance of their labels to the uniform distribution.
+    pub mean_tvd: f64,
+    /// Samples of the smallest and of the largest client.
+    pub sizes: [usize; 2],
+    /// What a user should know about data and splits, each once.
+    pub notes: BTreeSet<String>,
 }
 
-/// A round is done somewhere.
-#[derive(Clone, Copy, Debug)]
-pub struct Progress {
-    /// Place of the strategy in the list.
-    pub strategy: usize,
-    /// Accuracy after the round.
-    pub accuracy: f64,
-    /// Samples trained on in the round.
-    pub images: u64,
-}
-
-/// Why there is nothing to compare, or why comparing stopped.
+/// Why there is nothing to compare.
 #[derive(Debug, Error)]
 pub enum ComparisonError {
     /// A strategy or configuration that cannot be.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
+    /// A seed that cannot be.
+    #[error(transparent)]
+    Grid(#[from] GridError),
     /// A strategy or a seed that is named twice.
     #[error("{0} is named twice; each strategy and each seed is compared once")]
     Twice(String),
-    /// No data, split or model.
-    #[error(transparent)]
-    Setup(#[from] SetupError),
-    /// A run that stopped.
-    #[error("{strategy} with seed {seed}: {error}")]
-    Run {
-        /// Which strategy.
-        strategy: String,
-        /// Which seed.
-        seed: u64,
-        /// What happened.
-        error: Box<RunError>,
-    },
 }
 
 impl Comparison {
-    /// Checks everything and deals the data, once per seed.
-    pub fn new(
-        config: &Config,
-        places: &Places,
-        strategies: &[String],
-        seeds: &[u64],
-    ) -> Result<Self, ComparisonError> {
+    /// The grid of some strategies and seeds over a configuration.
+    pub fn new(config: &Config, strategies: &[String], seeds: &[u64]) -> Result<Self, ComparisonError> {
         let configs: Vec<Config> = strategies.iter().map(|name| config.with_strategy_beside(name)).collect();
         let taken = |param: &_| configs.iter().any(|config| config.params().contains(param));
         if !config.params().iter().all(taken) {
@@ -82,21 +59,15 @@ impl Comparison {
         if let Some(word) = repeated(&labels).or_else(|| repeated(&seed_words)) {
             return Err(ComparisonError::Twice(word));
         }
-        let data = Data::load(&experiments[0].data, places)?;
-        let mut setups = Vec::new();
-        for &seed in seeds {
-            let experiment = Experiment::of(&configs[0].with_seed(seed))?;
-            setups.push(Arc::new(Setup::new(&experiment, &data)?));
-        }
-        let mut cells = Vec::new();
-        for (strategy, config) in configs.iter().enumerate() {
-            for (seed, setup) in seeds.iter().zip(&setups) {
-                let config = config.with_seed(*seed);
-                let experiment = Experiment::of(&config)?;
-                cells.push(Cell { strategy, config, experiment, setup: Arc::clone(setup) });
-            }
-        }
-        Ok(Self { labels, seeds: seeds.to_vec(), cells })
+        let axis = |path: &str, values: Vec<Value>| {
+            let choices = values.into_iter().map(|value| vec![(path.to_owned(), value)]).collect();
+            Axis { path: path.to_owned(), line: 0, choices }
+        };
+        let axes = [
+            axis("seed", seeds.iter().map(|&seed| Value::Whole(seed)).collect()),
+            axis("strategy.name", strategies.iter().cloned().map(Value::Text).collect()),
+        ];
+        Ok(Self { labels, cells: cells(config, &axes)? })
     }
 
     /// The strategies' labels.
@@ -104,14 +75,19 @@ impl Comparison {
         &self.labels
     }
 
-    /// The seeds.
-    pub fn seeds(&self) -> &[u64] {
-        &self.seeds
+    /// All runs, seed by seed, in each the strategies in their order.
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
     }
 
-    /// Data, split and model of each seed.
-    pub fn setups(&self) -> impl Iterator<Item = &Setup> {
-        self.cells[..self.seeds.len()].iter().map(|cell| cell.setup.as_ref())
+    /// The runs of the first seed, one per strategy.
+    pub fn first_seed(&self) -> &[Cell] {
+        &self.cells[..self.labels.len()]
+    }
+
+    /// How many seeds there are.
+    pub fn seeds(&self) -> usize {
+        self.cells.len() / self.labels.len()
     }
 
     /// Rounds of each run.
@@ -119,60 +95,28 @@ impl Comparison {
         self.cells.first().map_or(0, |cell| cell.experiment.rounds)
     }
 
-    /// Runs everything into run directories below `out`, `workers` runs at a time, each on one thread; summaries
-    /// come in the order of strategies and seeds.
-    pub fn run(
-        &self,
-        out: &Path,
-        workers: usize,
-        progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<Vec<Summary>, ComparisonError> {
-        let next = AtomicUsize::new(0);
-        let summaries = Mutex::new(Vec::with_capacity(self.cells.len()));
-        let pull = || {
-            while let Some((place, cell)) =
-                Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|i| Some((i, self.cells.get(i)?)))
-            {
-                let summary = self.one(cell, out, progress);
-                if summary.is_err() {
-                    next.store(self.cells.len(), Ordering::Relaxed);
-                }
-                summaries.lock().unwrap_or_else(PoisonError::into_inner).push((place, summary));
-            }
-        };
-        std::thread::scope(|scope| {
-            for _ in 0..workers.max(1) {
-                scope.spawn(pull);
-            }
-        });
-        let mut summaries = summaries.into_inner().unwrap_or_else(PoisonError::into_inner);
-        summaries.sort_by_key(|(place, _)| *place);
-        summaries.into_iter().map(|(_, summary)| summary).collect()
+    /// Place in the list of strategies of the run at this place.
+    pub fn strategy(&self, place: usize) -> usize {
+        place % self.labels.len()
     }
 
-    fn one(
-        &self,
-        cell: &Cell,
-        out: &Path,
-        progress: &(dyn Fn(Progress) + Sync),
-    ) -> Result<Summary, ComparisonError> {
-        let Cell { strategy, config, experiment, setup } = cell;
-        let (strategy, seed) = (*strategy, experiment.seed);
-        let label = &self.labels[strategy];
-        let failed = |error| ComparisonError::Run { strategy: label.clone(), seed, error: Box::new(error) };
-        let directory = out.join(format!("{}-seed{seed}", label.replace(':', "-")));
-        let epochs = experiment.run.local.epochs;
-        let runner =
-            Runner::start_with(config, experiment.clone(), Arc::clone(setup), &directory, Means::workers(1))
-                .map_err(failed)?
-                .without_checkpoints();
-        let mut show = |line: &Line| {
-            progress(Progress { strategy, accuracy: line.accuracy, images: images(line, epochs) });
-        };
-        match runner.run(&AtomicBool::new(false), &mut show).map_err(failed)? {
-            End::Done(summary) => Ok(summary),
-            End::Stopped(_) => unreachable!("nobody asks it to stop"),
+    /// What the seeds' splits are like; none of them is kept.
+    pub fn population(&self, sweep: &Sweep<'_>) -> Result<Population, SetupError> {
+        let mut all = Population::default();
+        let (mut distances, mut sizes) = (Vec::new(), Vec::new());
+        for seed in self.cells.chunks(self.labels.len()) {
+            let setup = sweep.setup(&seed[0].experiment)?;
+            let uniform = Reference::uniform(setup.samples.classes());
+            distances.extend(setup.clients.iter().map(|client| tvd(&client.counts, &uniform)));
+            sizes.extend(setup.clients.iter().map(|client| client.rows.len()));
+            all.notes.extend(setup.notes.iter().cloned());
+            if all.clients == 0 {
+                all.clients = setup.clients.len();
+            }
         }
+        all.mean_tvd = crate::statistics::mean(&distances);
+        all.sizes = [sizes.iter().min(), sizes.iter().max()].map(|size| size.copied().unwrap_or(0));
+        Ok(all)
     }
 }
 
@@ -180,4 +124,24 @@ impl Comparison {
 fn repeated(words: &[String]) -> Option<String> {
     let again = |(place, word): &(usize, &String)| words[..*place].contains(word);
     words.iter().enumerate().find(again).map(|(_, word)| word.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedtvd_run::axes::axes;
+
+    #[test]
+    fn a_comparison_and_a_sweep_over_the_same_have_the_same_folders() {
+        let text =
+            "rounds = 2\n[sweep]\nseed = [3, 4]\n\"strategy.name\" = [\"fedavg\", \"fedtvd:lambda=0.25\"]\n";
+        let config = Config::parse(text).unwrap();
+        let swept = cells(&config, &axes(text).unwrap()).unwrap();
+        let names = ["fedavg", "fedtvd:lambda=0.25"].map(str::to_owned);
+        let compared = Comparison::new(&config, &names, &[3, 4]).unwrap();
+        let folders = |cells: &[Cell]| cells.iter().map(|cell| cell.folder.clone()).collect::<Vec<_>>();
+        assert_eq!(folders(compared.cells()), folders(&swept));
+        assert_eq!((compared.seeds(), compared.rounds(), compared.strategy(3)), (2, 2, 1));
+        assert_eq!(folders(compared.first_seed()), folders(&swept[..2]));
+    }
 }

@@ -76,7 +76,7 @@ fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &Standing
         Standing::Stopped(0) => Some("not run".to_owned()),
         Standing::Stopped(rounds) => Some(format!("stopped after round {rounds}")),
         Standing::Elsewhere => Some("another process is at it".to_owned()),
-        Standing::Failed(why) => Some(why.clone()),
+        Standing::Failed(error) => Some(error.to_string()),
     });
     let paper = own.first().and_then(|(cell, _)| reported(preset, &cell.experiment));
     let ours = (!done.is_empty()).then(|| mean(&done));

@@ -1,12 +1,13 @@
 //! Runs the cells of a grid, several at a time, each into its own run directory: what is done stays done, what was
-//! interrupted goes on, what failed is tried again.
+//! interrupted is resumed, what failed is tried again. Sweeps, comparisons and reproductions all run by it.
 
 use crate::grid::Cell;
 use fedtvd_data::set::Places;
 use fedtvd_run::directory::{DirectoryError, RunDirectory};
+use fedtvd_run::experiment::Experiment;
 use fedtvd_run::line::Line;
 use fedtvd_run::runner::{End, RunError, Runner};
-use fedtvd_run::setup::{Data, Setup};
+use fedtvd_run::setup::{Data, Setup, SetupError};
 use fedtvd_run::simulation::Means;
 use fedtvd_run::summary::Summary;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub enum Standing {
     /// Another process is at it.
     Elsewhere,
     /// It failed, and is tried again next time.
-    Failed(String),
+    Failed(Arc<RunError>),
 }
 
 impl Standing {
@@ -40,7 +41,7 @@ impl Standing {
 
 /// What happens while a sweep runs; `place` is the cell's.
 pub enum Event<'a> {
-    /// A cell starts, or goes on after some rounds; there may be notes.
+    /// A cell starts, or is resumed after some rounds; there may be notes.
     Begins(u32, &'a [String]),
     /// A round is done.
     Round(&'a Line),
@@ -50,17 +51,28 @@ pub enum Event<'a> {
 
 /// Where and with what a sweep runs.
 pub struct Sweep<'a> {
-    /// The folder of all run directories.
-    pub out: &'a Path,
-    /// Where data sets are looked for.
-    pub places: &'a Places,
-    /// How many threads.
-    pub workers: usize,
-    /// Set when it is to stop after the current rounds.
-    pub stop: &'a AtomicBool,
+    out: &'a Path,
+    places: &'a Places,
+    workers: usize,
+    stop: &'a AtomicBool,
+    shared: Mutex<Shared>,
 }
 
-impl Sweep<'_> {
+/// What cells share: every data set, and the last split. Cells of one seed follow each other, so that each split is
+/// made once and only one is kept.
+#[derive(Default)]
+struct Shared {
+    data: BTreeMap<String, Data>,
+    setup: Option<(String, Arc<Setup>)>,
+}
+
+impl<'a> Sweep<'a> {
+    /// Runs go into folders below `out`, on this many threads; data sets are looked for in `places`. It stops after the
+    /// current rounds once `stop` is set.
+    pub fn new(out: &'a Path, places: &'a Places, workers: usize, stop: &'a AtomicBool) -> Self {
+        Self { out, places, workers, stop, shared: Mutex::default() }
+    }
+
     /// Runs some cells of a grid; standings come in their order.
     ///
     /// Each run has one thread, so that no core waits for the slowest client of a round; where there are fewer runs
@@ -68,13 +80,12 @@ impl Sweep<'_> {
     pub fn run(&self, cells: &[&Cell], show: &(dyn Fn(usize, Event<'_>) + Sync)) -> Vec<Standing> {
         let at_once = self.workers.clamp(1, cells.len().max(1));
         let means = Means::workers((self.workers / at_once).max(1));
-        let data = Mutex::new(BTreeMap::new());
         let (next, standings) = (AtomicUsize::new(0), Mutex::new(vec![Standing::Stopped(0); cells.len()]));
         let pull = || {
             while let Some((place, cell)) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|place| Some((place, *cells.get(place)?)))
             {
-                let standing = self.cell(cell, means, &data, &|event| show(place, event));
+                let standing = self.cell(cell, means, &|event| show(place, event));
                 show(place, Event::Ends(&standing));
                 standings.lock().unwrap_or_else(PoisonError::into_inner)[place] = standing;
             }
@@ -83,14 +94,14 @@ impl Sweep<'_> {
         standings.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn cell(&self, cell: &Cell, means: Means, data: &Shelf, show: &dyn Fn(Event<'_>)) -> Standing {
-        match self.attempt(cell, &self.out.join(&cell.folder), means, data, show) {
+    fn cell(&self, cell: &Cell, means: Means, show: &dyn Fn(Event<'_>)) -> Standing {
+        match self.attempt(cell, &self.out.join(&cell.folder), means, show) {
             Ok(standing) => standing,
             // The run's directory is locked while a process writes into it; a moment earlier it may just have begun.
             Err(RunError::Directory(DirectoryError::Busy(_) | DirectoryError::Taken(_))) => {
                 Standing::Elsewhere
             }
-            Err(error) => Standing::Failed(error.to_string()),
+            Err(error) => Standing::Failed(Arc::new(error)),
         }
     }
 
@@ -99,7 +110,6 @@ impl Sweep<'_> {
         cell: &Cell,
         directory: &Path,
         means: Means,
-        data: &Shelf,
         show: &dyn Fn(Event<'_>),
     ) -> Result<Standing, RunError> {
         let begun = directory.join("manifest.json").is_file();
@@ -115,7 +125,7 @@ impl Sweep<'_> {
                 Err(summary) => return Ok(Standing::Done(Box::new(summary))),
             }
         } else {
-            let setup = Arc::new(Setup::new(&cell.experiment, &self.data(cell, data)?)?);
+            let setup = self.setup(&cell.experiment)?;
             Runner::start_with(&cell.config, cell.experiment.clone(), setup, directory, means)?
         };
         show(Event::Begins(runner.rounds_done(), runner.notes()));
@@ -125,22 +135,23 @@ impl Sweep<'_> {
         })
     }
 
-    /// The cell's data set, read once for all cells that use it.
-    fn data(&self, cell: &Cell, shelf: &Shelf) -> Result<Data, RunError> {
-        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        let options = &cell.experiment.data;
-        let key = format!("{options:?}");
-        if let Some(data) = shelf.get(&key) {
-            return Ok(data.clone());
+    /// Data, split and model of an experiment, shared with the experiments that have the same.
+    pub fn setup(&self, experiment: &Experiment) -> Result<Arc<Setup>, SetupError> {
+        let Experiment { data, split, split_seed, holdout, reference, model, layers, .. } = experiment;
+        let key = format!("{:?}", (data, split, split_seed, holdout, reference, model, layers));
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, setup)) = shared.setup.as_ref().filter(|(own, _)| *own == key) {
+            return Ok(Arc::clone(setup));
         }
-        let data = Data::load(options, self.places)?;
-        shelf.insert(key, data.clone());
-        Ok(data)
+        let set = format!("{data:?}");
+        if !shared.data.contains_key(&set) {
+            shared.data.insert(set.clone(), Data::load(data, self.places)?);
+        }
+        let setup = Arc::new(Setup::new(experiment, &shared.data[&set])?);
+        shared.setup = Some((key, Arc::clone(&setup)));
+        Ok(setup)
     }
 }
-
-/// Data sets by what was asked for.
-type Shelf = Mutex<BTreeMap<String, Data>>;
 
 #[cfg(test)]
 mod tests {
@@ -157,7 +168,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let directory = folder.path().join(&grid[0].folder);
         let (places, stop) = (Places::new(None), AtomicBool::new(false));
-        let sweep = Sweep { out: folder.path(), places: &places, workers: 1, stop: &stop };
+        let sweep = Sweep::new(folder.path(), &places, 1, &stop);
         assert!(matches!(Standing::found(&directory), Standing::Stopped(0)), "nothing is there yet");
         let stop_after_two = |_, event: Event<'_>| {
             stop.store(matches!(event, Event::Round(line) if line.round == 2), Ordering::Relaxed);
