@@ -3,7 +3,7 @@
 use super::axis::{Frame, Unit, bounds};
 use super::palette::Colour;
 use super::scene::{Anchor, Scene, Stroke};
-use crate::setting::Setting;
+use crate::runs::setting::Setting;
 use fedtvd_core::profile::ClientId;
 
 /// The clients of one seed under several strategies.

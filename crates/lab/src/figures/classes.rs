@@ -3,7 +3,7 @@
 use super::axis::{Frame, Unit, bounds};
 use super::legend::dot;
 use super::scene::{Anchor, Scene};
-use crate::setting::Setting;
+use crate::runs::setting::Setting;
 use fedtvd_data::set::named;
 
 /// Every strategy's accuracy in every class, mean over seeds of the last rounds.
@@ -22,7 +22,7 @@ impl Classes {
                 strategy.records.iter().map(|record| record.classes.as_ref()).collect::<Option<_>>()?;
             let mean = |class: usize| {
                 let values: Vec<f64> = told.iter().filter_map(|record| *record.get(class)?).collect();
-                (!values.is_empty()).then(|| crate::statistics::mean(&values))
+                (!values.is_empty()).then(|| crate::stats::statistics::mean(&values))
             };
             let place = labels.iter().position(|label| *label == strategy.label).unwrap_or(column);
             strategies.push((
@@ -32,7 +32,7 @@ impl Classes {
             ));
         }
         let classes = strategies.first()?.2.len();
-        let set = setting.value("data.set").map(crate::setting::shown).unwrap_or_default();
+        let set = setting.value("data.set").map(crate::runs::setting::shown).unwrap_or_default();
         let known =
             named(&set).map(fedtvd_data::set::Entry::class_names).filter(|names| names.len() == classes);
         let names = known.unwrap_or_else(|| (0..classes).map(|class| class.to_string()).collect());

@@ -4,7 +4,7 @@ use super::axis::{Frame, Unit, ticks};
 use super::legend::{Sample, legend};
 use super::palette::Colour;
 use super::scene::{Anchor, Scene};
-use crate::explanation::{ExplainedClient, Explanation};
+use crate::experiments::explanation::{ExplainedClient, Explanation};
 
 const LEFT: f64 = 58.0;
 /// Upper and lower edge of the label counts, and of the weights below them.

@@ -4,10 +4,10 @@
 use super::illustration::{illustration, papers_clients};
 use super::setting_figures::setting_figures;
 use super::svg::{Medium, svg};
-use crate::collection::Collection;
-use crate::explanation::Explanation;
-use crate::setting::{Setting, shown};
-use crate::slug::slug;
+use crate::experiments::explanation::Explanation;
+use crate::report::slug::slug;
+use crate::runs::collection::Collection;
+use crate::runs::setting::{Setting, shown};
 use fedtvd_run::config::Config;
 use std::fmt::Write as _;
 

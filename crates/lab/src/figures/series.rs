@@ -1,6 +1,6 @@
 //! What a strategy's seeds tell of every round, as one curve with a band of one deviation.
 
-use crate::statistics::{deviation, mean};
+use crate::stats::statistics::{deviation, mean};
 
 /// One curve with its band.
 #[derive(Clone, Debug)]

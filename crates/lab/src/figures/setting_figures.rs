@@ -8,9 +8,9 @@ use super::legend::{Sample, legend};
 use super::scene::Scene;
 use super::series::Series;
 use super::svg::{Medium, svg};
-use crate::record::Record;
-use crate::setting::Setting;
-use crate::slug::slug;
+use crate::report::slug::slug;
+use crate::runs::record::Record;
+use crate::runs::setting::Setting;
 use fedtvd_core::drift::Drift;
 use std::collections::BTreeSet;
 
