@@ -1,4 +1,4 @@
-//! All charts: a chart is a [`Scene`], shapes and text as data, which [`svg`] and [`png`] write. Axes, legend, palette
+//! All charts: a chart is a [`Scene`], shapes and text as data, which [`svg()`] and [`png()`] write. Axes, legend, palette
 //! and letters exist once; each kind of chart has a file: curves, bubbles, classes, the paper's three clients, splits.
 //! `setting_figures` and `paper_figures` choose which charts a report has; `*_text` are the same for a terminal.
 

@@ -5,6 +5,7 @@ use super::illustration::{illustration, papers_clients};
 use super::setting_figures::setting_figures;
 use super::svg::{Medium, svg};
 use crate::experiments::explanation::Explanation;
+use crate::report::heading::count;
 use crate::report::slug::slug;
 use crate::runs::collection::Collection;
 use crate::runs::setting::{Setting, shown};
@@ -93,10 +94,7 @@ fn accuracies(setting: &Setting, dataset: &str, split: &str) -> String {
     finals.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let words: Vec<String> =
         finals.iter().map(|(accuracy, label)| format!("{label} {accuracy:.2} %")).collect();
-    let seeds = match setting.seeds().len() {
-        1 => "1 seed".to_owned(),
-        some => format!("{some} seeds"),
-    };
+    let seeds = count(setting.seeds().len());
     format!("{dataset}, {split}: accuracy over rounds, {seeds}; at the end {}", words.join(", "))
 }
 

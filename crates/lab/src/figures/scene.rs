@@ -58,7 +58,7 @@ pub(crate) struct Item {
     pub(crate) data: String,
 }
 
-/// A chart: write it with [`svg`](super::svg) or [`png`](super::png).
+/// A chart, which [`svg()`](super::svg()) and [`png()`](super::png()) write.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scene {
     pub(crate) title: String,

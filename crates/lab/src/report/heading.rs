@@ -68,7 +68,8 @@ fn seeds(setting: &Setting) -> String {
     }
 }
 
-fn count(seeds: usize) -> String {
+/// A number of seeds in words.
+pub(crate) fn count(seeds: usize) -> String {
     if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") }
 }
 
