@@ -1,34 +1,17 @@
-//! `fedtvd`: one file per verb. Answers go to stdout, progress and errors to stderr.
+//! `fedtvd`: one file per subcommand, in `commands`. Answers go to stdout, progress and errors to stderr.
 //!
 //! Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
 
-mod certs;
-mod compare;
-mod completions;
-mod data;
-mod evaluate;
-mod init;
-mod join;
-mod markdown;
-mod models;
-mod outlook;
-mod overview;
-mod progress;
-mod report;
-mod reproduce;
+mod commands;
+mod output;
 mod request;
-mod resume;
-mod run;
-mod serve;
-mod split;
-mod strategies;
-mod sweep;
-mod theory;
-mod verify;
-mod watch;
-mod weights;
+mod terminal;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
+use commands::{
+    certs, compare, completions, data, evaluate, init, join, models, report, reproduce, resume, run, serve,
+    split, strategies, sweep, verify, weights,
+};
 use request::{Failure, tell};
 use std::process::ExitCode;
 

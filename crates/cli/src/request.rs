@@ -3,6 +3,7 @@
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::Places;
+pub(crate) use fedtvd_lab::report::commands::shell_quoted as quoted;
 use fedtvd_run::config::Config;
 use fedtvd_run::digest::sha256;
 use fedtvd_run::value::Value;
@@ -187,15 +188,6 @@ impl Changes {
         }
         Ok(config)
     }
-}
-
-/// A word as a shell reads it.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=+:,%@".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
 }
 
 /// More threads than any machine that this runs on has cores.

@@ -4,7 +4,6 @@ pub mod decode;
 pub mod export;
 pub mod holdout;
 pub mod mini;
-pub mod picture;
 pub mod set;
 pub mod split;
 pub mod statistics;

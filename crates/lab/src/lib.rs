@@ -1,45 +1,34 @@
-//! From runs to findings: comparisons over seeds, their statistics, tables, figures and pages.
+//! From runs to findings: what is run (`experiments`), what was run (`runs`), what it says (`stats`), and how people see
+//! it (`figures`, `report`).
+//!
+//! ```no_run
+//! use fedtvd_data::set::Places;
+//! use fedtvd_lab::{Cell, Collection, Comparison, Report, Request, Sweep};
+//! use fedtvd_run::config::Config;
+//! use std::path::{Path, PathBuf};
+//! use std::sync::atomic::AtomicBool;
+//!
+//! // FedAvg and FedTVD over two seeds, on two threads; what is done already is found again.
+//! let names = ["fedavg", "fedtvd"].map(str::to_owned);
+//! let comparison = Comparison::new(&Config::default(), &names, &[1, 2])?;
+//! let (out, places, stop) = (Path::new("runs/mine"), Places::new(None), AtomicBool::new(false));
+//! let cells: Vec<&Cell> = comparison.cells().iter().collect();
+//! Sweep::new(out, &places, 2, &stop).run(&cells, &|_, _| {});
+//!
+//! let directories: Vec<PathBuf> = cells.iter().map(|cell| out.join(&cell.folder)).collect();
+//! let collection = Collection::read(&directories, &mut |error| eprintln!("{error}"))?;
+//! println!("{}", Report::new(collection, &Request::default()).verdict);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
-mod aligned;
-pub mod bootstrap;
-pub mod bubbles;
-mod caveats;
-pub mod chart;
-pub mod classes;
-pub mod collection;
-pub mod comparison;
-pub mod csv;
-pub mod curves;
-pub mod departures;
-pub mod document;
-pub mod explanation;
+pub mod experiments;
 pub mod figures;
-pub mod forecast;
-pub mod grid;
-pub mod heading;
-pub mod holm;
-pub mod illustration;
-pub mod latex;
-pub mod markdown;
-pub mod normal;
-pub mod page;
-pub mod palette;
-pub mod paper;
-pub mod papers_figures;
-pub mod preset;
-pub mod record;
-pub mod repeat;
 pub mod report;
-pub mod reproduction;
-pub mod series;
-pub mod setting;
-pub mod shard;
-pub mod slug;
-pub mod statistics;
-pub mod summary;
-pub mod svg;
-pub mod sweep;
-pub mod table;
-pub mod theory;
-pub mod timing;
-pub mod verdict;
+pub mod runs;
+pub mod stats;
+
+pub use experiments::comparison::Comparison;
+pub use experiments::grid::Cell;
+pub use experiments::sweep::{Standing, Sweep};
+pub use report::findings::{Report, Request};
+pub use runs::collection::Collection;

@@ -33,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             sgd: Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
             pull: None,
             push: None,
-            logits: None,
+            offsets: None,
         };
         cpu.pass(&mut params, &[0, 1, 2, 3], &pass)?;
         std::fs::write(directory.join(format!("{}.safetensors", model.name)), params.to_safetensors())?;

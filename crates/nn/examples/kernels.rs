@@ -43,7 +43,7 @@ fn main() {
         sgd,
         pull: None,
         push: None,
-        logits: None,
+        offsets: None,
     };
     let mut work = |times: u32| match mode.as_str() {
         "train" => {

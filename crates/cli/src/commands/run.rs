@@ -1,0 +1,138 @@
+//! `fedtvd run [CONFIG]`: one experiment into a run directory.
+
+use crate::request::{Configured, Failure, Output, Resources, per_cent, quoted, unused};
+use crate::terminal::watch::{Watch, stop_flag};
+use anyhow::anyhow;
+use clap::Args;
+use fedtvd_run::estimate::{Estimate, estimate};
+use fedtvd_run::experiment::Experiment;
+use fedtvd_run::runner::{End, RunError, Runner};
+use fedtvd_run::setup::{Data, Setup};
+use fedtvd_run::summary::{LAST, Summary};
+use fedtvd_run::value::Value;
+use std::path::PathBuf;
+
+/// Run one experiment.
+#[derive(Args)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    configured: Configured,
+    /// The run directory; runs/NAME-HASH unless given
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    resources: Resources,
+    /// Check everything, time a few steps, and estimate time and memory
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    watch: Watch,
+    #[command(flatten)]
+    output: Output,
+}
+
+impl Run {
+    /// Answers.
+    pub(crate) fn answer(&self) -> Result<(), Failure> {
+        let config = self.configured.read()?;
+        let experiment = Experiment::of(&config).map_err(Failure::request)?;
+        let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
+        let resources = self.resources.checked()?;
+        if self.dry_run {
+            let setup = Setup::new(&experiment, &data).map_err(Failure::request)?;
+            let estimate = estimate(&experiment, &setup, resources).map_err(Failure::work)?;
+            return self.output.answer(&estimate, || estimated(&estimate, resources.workers));
+        }
+        let out = match &self.out {
+            Some(out) => out.clone(),
+            None => {
+                let name = match config.get("name") {
+                    Value::Text(name) if name.contains(['/', '\\']) => {
+                        let error =
+                            anyhow!("name = {name} would lead out of runs/; use --out for another place");
+                        return Err(Failure::Request(error));
+                    }
+                    Value::Text(name) if !name.is_empty() => name,
+                    _ => "run".to_owned(),
+                };
+                unused(&name, &config, "")
+            }
+        };
+        let runner = Runner::start(&config, &data, &out, resources).map_err(failure)?;
+        go(runner, &self.watch, self.output)
+    }
+}
+
+/// Which of the two kinds of failure an error of a run is.
+pub(crate) fn failure(error: RunError) -> Failure {
+    if error.request() { Failure::request(error) } else { Failure::work(error) }
+}
+
+/// Runs to the end and answers with the summary; Ctrl-C saves and stops.
+pub(crate) fn go(runner: Runner, watch: &Watch, output: Output) -> Result<(), Failure> {
+    let directory = quoted(&runner.directory().path().display().to_string());
+    let stop = stop_flag()?;
+    let mut viewer = watch.start(&runner, output);
+    let mut done = runner.rounds_done();
+    let end = runner.run(stop, &mut |line| {
+        done = line.round;
+        viewer.show(line);
+    });
+    viewer.finish();
+    match end {
+        Ok(End::Done(summary)) => output.answer(&summary, || finished(&summary)),
+        Ok(End::Stopped(rounds)) => Err(Failure::Work(anyhow!(
+            "stopped after round {rounds} and saved; go on with: fedtvd resume {directory}"
+        ))),
+        Err(error) => Err(Failure::Work(anyhow!(
+            "{error}\nfedtvd: the {done} finished rounds are not lost; once this is mended, go on with: fedtvd resume \
+             {directory}"
+        ))),
+    }
+}
+
+/// What a finished run came to, as text.
+pub(crate) fn finished(summary: &Summary) -> String {
+    let memory =
+        summary.peak_memory_bytes.map_or(String::new(), |bytes| format!(" · {} MB", bytes / 1_000_000));
+    format!(
+        "{}, seed {}: {} (mean of the last {} rounds), {} after round {}\n\
+         {:.0} s · {:.0} images/s{memory}\n\
+         Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
+        summary.strategy,
+        summary.seed,
+        per_cent(summary.last10_accuracy, 2),
+        summary.rounds.min(LAST as u32),
+        per_cent(summary.accuracy, 2),
+        summary.rounds,
+        summary.seconds,
+        summary.images_per_second,
+        summary.directory,
+        summary.model,
+        quoted(&summary.model),
+    )
+}
+
+fn estimated(estimate: &Estimate, workers: usize) -> String {
+    let Estimate { strategy, clients, cohort, parameters, rounds, .. } = estimate;
+    let memory =
+        estimate.memory_bytes.map_or("unknown".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000));
+    format!(
+        "{strategy}: {rounds} rounds, {cohort} of {clients} clients, {parameters} parameters\n\
+         one worker trains {:.0} and evaluates {:.0} images/s\n\
+         about {} with {workers} workers · memory about {memory} · {} MB exchanged in a real federation\n",
+        estimate.train_per_second,
+        estimate.evaluate_per_second,
+        duration(estimate.seconds),
+        estimate.bytes_exchanged / 1_000_000,
+    )
+}
+
+/// A time that people read.
+pub(crate) fn duration(seconds: f64) -> String {
+    match seconds {
+        ..120.0 => format!("{seconds:.0} s"),
+        ..7200.0 => format!("{:.0} min", seconds / 60.0),
+        _ => format!("{:.1} h", seconds / 3600.0),
+    }
+}

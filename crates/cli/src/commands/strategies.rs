@@ -1,0 +1,134 @@
+//! `fedtvd strategies [NAME]`: what there is, with parameters, defaults, ranges and papers.
+
+use crate::output::strategies_page;
+use crate::request::{Failure, Output};
+use clap::Args;
+use fedtvd_core::notation;
+use fedtvd_core::param::{Param, ParamKind};
+use fedtvd_core::spec::Spec;
+use fedtvd_core::strategy::ALL;
+use fedtvd_core::value::Value;
+use serde::Serialize;
+use std::fmt::Write as _;
+
+/// List the strategies.
+#[derive(Args)]
+pub(crate) struct Strategies {
+    /// Show this one alone, or several joined by +
+    name: Option<String>,
+    /// Print the page docs/strategies.md
+    #[arg(long, conflicts_with_all = ["name", "json"])]
+    markdown: bool,
+    #[command(flatten)]
+    output: Output,
+}
+
+#[derive(Serialize)]
+struct SpecView {
+    name: &'static str,
+    about: &'static str,
+    paper: &'static str,
+    params: Vec<ParamView>,
+}
+
+#[derive(Serialize)]
+struct ParamView {
+    name: &'static str,
+    kind: &'static str,
+    default: serde_json::Value,
+    min: Option<f64>,
+    max: Option<f64>,
+    choices: Option<Vec<&'static str>>,
+    about: &'static str,
+}
+
+impl From<&'static Spec> for SpecView {
+    fn from(spec: &'static Spec) -> Self {
+        let params = spec.params.iter().map(ParamView::from).collect();
+        Self { name: spec.name, about: spec.about, paper: spec.paper, params }
+    }
+}
+
+impl From<&'static Param> for ParamView {
+    fn from(param: &'static Param) -> Self {
+        let (kind, min, max, choices) = match param.kind {
+            ParamKind::Number { range, .. } => {
+                ("number", Some(range.low), range.high.is_finite().then_some(range.high), None)
+            }
+            ParamKind::Whole { low, high, .. } => ("whole", Some(low as f64), Some(high as f64), None),
+            ParamKind::Flag { .. } => ("flag", None, None, Some(vec!["false", "true"])),
+            ParamKind::Choice { choices, .. } => ("choice", None, None, Some(choices.to_vec())),
+            _ => ("text", None, None, None),
+        };
+        let default = match param.default() {
+            Some(Value::Number(number)) => number.into(),
+            Some(Value::Whole(whole)) => whole.into(),
+            Some(Value::Flag(flag)) => flag.into(),
+            Some(other) => other.bare().into(),
+            None => serde_json::Value::Null,
+        };
+        Self { name: param.name, kind, default, min, max, choices, about: param.about }
+    }
+}
+
+impl Strategies {
+    /// Answers.
+    pub(crate) fn answer(&self) -> Result<(), Failure> {
+        if self.markdown {
+            return self.output.answer(&(), strategies_page::strategies);
+        }
+        match &self.name {
+            None => {
+                let views: Vec<SpecView> = ALL.iter().map(|spec| SpecView::from(*spec)).collect();
+                self.output.answer(&views, overview)
+            }
+            Some(name) => {
+                let specs: Vec<&'static Spec> = name
+                    .split('+')
+                    .map(notation::find)
+                    .collect::<Result<_, _>>()
+                    .map_err(Failure::request)?;
+                let views: Vec<SpecView> = specs.iter().map(|spec| SpecView::from(*spec)).collect();
+                let text = || specs.iter().map(|spec| details(spec)).collect::<Vec<_>>().join("\n");
+                self.output.answer(&views, text)
+            }
+        }
+    }
+}
+
+fn overview() -> String {
+    let width = ALL.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for spec in ALL {
+        let _ = writeln!(text, "{:width$}  {}", spec.name, spec.about);
+        for param in spec.params {
+            let _ = writeln!(text, "{:width$}    {} = {}", "", param.name, default(param));
+        }
+    }
+    text += "\nNames combine: fedtvd+balanced, fedprox+fedtvd:temperature=0.1+fedadam.\n";
+    text += "Ranges and papers: fedtvd strategies NAME\n";
+    text
+}
+
+fn details(spec: &Spec) -> String {
+    let mut text = format!("{}: {}\n{}\n", spec.name, spec.about, spec.paper);
+    for param in spec.params {
+        let _ = writeln!(text, "\n  {} = {}   ({})", param.name, default(param), param.kind);
+        let _ = writeln!(text, "      {}", param.about);
+    }
+    if let Some(other) = spec.suggests {
+        let _ = writeln!(text, "\nTakes the weights of {other} unless another name brings weights.");
+    }
+    if let Some((part, why)) = spec.keeps {
+        let _ = writeln!(text, "\nNo other name may change {part}: {why}.");
+    }
+    text
+}
+
+/// A parameter's default, as text.
+pub(crate) fn default(param: &Param) -> String {
+    match param.default() {
+        Some(Value::Number(number)) if number.abs() < 1e-3 => format!("{number:e}"),
+        default => default.map_or_else(String::new, |value| value.bare()),
+    }
+}

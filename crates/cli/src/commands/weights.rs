@@ -1,0 +1,157 @@
+//! `fedtvd weights`: how much each of some clients would count, and why.
+
+use crate::output::plot;
+use crate::request::{Changes, Failure, Output};
+use anyhow::{Context, anyhow, bail, ensure};
+use clap::Args;
+use fedtvd_lab::experiments::explanation::Explanation;
+use fedtvd_lab::figures::{distinct, illustration};
+use fedtvd_run::config::Config;
+use fedtvd_run::value::Value;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+/// Explain the weights of given clients.
+#[derive(Args)]
+pub(crate) struct Weights {
+    /// Label counts: classes separated by commas, clients by semicolons
+    #[arg(long, value_name = "COUNTS", allow_hyphen_values = true, default_value = PAPER)]
+    counts: String,
+    /// The strategy whose weights to explain
+    #[arg(long, default_value = "fedtvd")]
+    strategy: String,
+    /// Draw the clients and their weights into a file that ends in .svg or .png
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+    #[command(flatten)]
+    changes: Changes,
+    #[command(flatten)]
+    output: Output,
+}
+
+/// The three clients of the paper's Figure 1.
+const PAPER: &str = "30,30,30;20,40,40;10,30,70";
+
+impl Weights {
+    /// Answers.
+    pub(crate) fn answer(&self) -> Result<(), Failure> {
+        let counts = parse(&self.counts).map_err(Failure::Request)?;
+        self.plot.iter().try_for_each(|path| plot::check(path))?;
+        let config = self.changes.apply(Config::default().with_strategy(&self.strategy))?;
+        let useless = config
+            .paths()
+            .into_iter()
+            .find(|path| !path.starts_with("strategy.") && !path.starts_with("labels."));
+        if let Some(path) = useless {
+            let error = anyhow!(
+                "{path} has no influence on weights; set parameters of {}, strategy.mode or labels.reference",
+                self.strategy
+            );
+            return Err(Failure::Request(error));
+        }
+        let mut view = Explanation::new(&config, &counts).map_err(Failure::request)?;
+        for name in ["fedavg", "uniform"] {
+            let mut plain = config.with_strategy(name);
+            plain.set("strategy.mode=paper").map_err(Failure::request)?;
+            view.beside.push(Explanation::new(&plain, &counts).map_err(Failure::request)?);
+        }
+        if let Some(path) = &self.plot {
+            let all: Vec<Explanation> = view.beside.iter().chain([&view]).cloned().collect();
+            plot::write(path, &illustration(&counts, &distinct(all)))?;
+        }
+        let hardened = config.get("strategy.mode") == Value::Text("hardened".to_owned());
+        self.output.answer(&view, || text(&view, &counts, hardened))
+    }
+}
+
+/// Counts of every client, all of the same number of classes.
+fn parse(text: &str) -> anyhow::Result<Vec<Vec<u64>>> {
+    let mut clients: Vec<Vec<u64>> = Vec::new();
+    for (number, row) in text.split(';').enumerate().map(|(place, row)| (place + 1, row.trim())) {
+        ensure!(!row.is_empty(), "client {number} of \"{text}\" has no counts; write counts such as {PAPER}");
+        let counts: Vec<u64> = row
+            .split(',')
+            .map(|count| parse_count(count.trim()).with_context(|| format!("client {number}")))
+            .collect::<Result<_, _>>()?;
+        if let Some(first) = clients.first() {
+            let (got, expected) = (counts.len(), first.len());
+            ensure!(
+                got == expected,
+                "client {number} has {got} classes and client 1 has {expected}; all must have the same"
+            );
+        }
+        ensure!(counts.len() >= 2, "client {number} has {} class; at least 2 are needed", counts.len());
+        let sum: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+        ensure!(
+            sum > 0,
+            "client {number} has no samples: its counts \"{row}\" are all 0; at least one must be above 0"
+        );
+        ensure!(
+            u64::try_from(sum).is_ok(),
+            "client {number} has {sum} samples; at most {} can be counted",
+            u64::MAX
+        );
+        clients.push(counts);
+    }
+    Ok(clients)
+}
+
+fn parse_count(text: &str) -> anyhow::Result<u64> {
+    match text.parse::<u64>() {
+        Ok(count) => Ok(count),
+        Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
+            bail!("count {text} does not fit into 64 bits; at most {} can be counted", u64::MAX)
+        }
+        Err(_) => bail!("\"{text}\" is no count; counts are whole numbers from 0 on"),
+    }
+}
+
+fn text(view: &Explanation, counts: &[Vec<u64>], hardened: bool) -> String {
+    let others = &view.beside;
+    let labels = |shares: &[f64]| match shares.len() {
+        // More than a line holds: bars alone.
+        13.. => bars(shares),
+        _ => shares.iter().map(|share| format!("{share:.2}")).collect::<Vec<_>>().join(" "),
+    };
+    let wide = 6.max(labels(&view.class_mix).chars().count());
+    let mut text = format!("{}{}\n\n", view.strategy, if hardened { ", hardened" } else { "" });
+    let _ = writeln!(
+        text,
+        "client  {:>8}  {:wide$}  {:>6}  {:>7}  {:>6}  {:>6}  │ {:>6}  {:>7}",
+        "n", "labels", "TVD", "quality", "size", "weight", others[0].strategy, others[1].strategy
+    );
+    for (k, client) in view.clients.iter().enumerate() {
+        let n = client.size as f64;
+        let shares: Vec<f64> = counts[k].iter().map(|&count| count as f64 / n).collect();
+        let quality = client.quality_share.map_or("—".to_owned(), |share| format!("{share:.4}"));
+        let _ = writeln!(
+            text,
+            "{:>6}  {:>8}  {:wide$}  {:.4}  {quality:>7}  {:.4}  {:.4}  │ {:.4}  {:>7.4}",
+            client.client,
+            client.size,
+            labels(&shares),
+            client.tvd,
+            client.size_share,
+            client.weight,
+            others[0].clients[k].weight,
+            others[1].clients[k].weight,
+        );
+    }
+    let all = view.clients.len();
+    let _ = writeln!(text, "\neffective clients of {all}");
+    for view in std::iter::once(view).chain(others) {
+        let _ = writeln!(text, "  {:<20} {:.3}", view.strategy, view.effective_clients);
+    }
+    let _ = writeln!(text, "class mix of the weights");
+    for view in std::iter::once(view).chain(others) {
+        let _ = writeln!(text, "  {:<20} {}", view.strategy, labels(&view.class_mix));
+    }
+    text
+}
+
+/// Shares as bars, the largest one full.
+fn bars(shares: &[f64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let largest = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
+    shares.iter().map(|share| BARS[(share / largest * 7.0).round() as usize]).collect()
+}

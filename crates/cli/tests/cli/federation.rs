@@ -1,0 +1,201 @@
+//! A federation of processes: it comes to the bytes that a simulation comes to.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::page::{same_fields, shown};
+use crate::program::fedtvd;
+use std::io::{BufRead as _, BufReader, Lines};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+/// A program at work; it ends with this.
+struct Process(Child);
+
+impl Process {
+    fn start(arguments: &[&str]) -> Self {
+        let child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
+            .args(arguments)
+            .env_remove("FEDTVD_DATA")
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    /// Reads its log until it listens; the rest is read on, so that it never waits for a reader.
+    fn listening(&mut self) {
+        let lines = self.until_it_listens();
+        std::thread::spawn(move || lines.for_each(drop));
+    }
+
+    /// Reads its log until it listens; what reads on.
+    fn until_it_listens(&mut self) -> Lines<BufReader<ChildStderr>> {
+        let mut lines = BufReader::new(self.0.stderr.take().unwrap()).lines();
+        let mut heard = Vec::new();
+        loop {
+            let line = lines.next().unwrap_or_else(|| panic!("it ended: {heard:?}")).unwrap();
+            let found = line.starts_with("listening on ");
+            heard.push(line);
+            if found {
+                break;
+            }
+        }
+        lines
+    }
+
+    fn succeeds(mut self) {
+        let stderr = self.0.stderr.take();
+        let status = self.0.wait().unwrap();
+        let said = stderr.map(|stderr| std::io::read_to_string(stderr).unwrap());
+        assert!(status.success(), "{said:?}");
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn call(arguments: &[&str]) {
+    let answer = fedtvd(arguments);
+    assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.err);
+}
+
+/// Ten sites with the data of a split, an authority for them, and a roster of all.
+fn sites(folder: &Path, settings: &[&str]) -> Vec<String> {
+    let place = |name: &str| folder.join(name).display().to_string();
+    call(&[&["split", "--quiet", "--export", &place("sites"), "--out", &place("split")], settings].concat());
+    call(&["certs", "init", "--certs", &place("certs")]);
+    let names: Vec<String> = (0..10).map(|client| format!("client-{client:03}")).collect();
+    let mut issue = vec!["certs".to_owned(), "issue".to_owned(), "--certs".to_owned(), place("certs")];
+    issue.extend(names.iter().cloned());
+    call(&issue.iter().map(String::as_str).collect::<Vec<_>>());
+    std::fs::write(folder.join("roster"), names.join("\n")).unwrap();
+    let list = fedtvd(&["certs", "list", "--certs", &place("certs"), "--json"]);
+    same_fields("certs list", &shown("certs list"), &serde_json::from_str(&list.out).unwrap());
+    names
+}
+
+#[test]
+fn ten_processes_over_tls_come_to_the_bytes_of_a_simulation() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let split = [
+        "--set",
+        "split.clients=10",
+        "--set",
+        "split.alpha=0.5",
+        "--set",
+        "split.holdout=0.1",
+        "--set",
+        "seed=3",
+    ];
+    let names = sites(folder.path(), &split);
+    let common =
+        [&split[..], &["--set", "rounds=3", "--set", "cohort.fraction=0.6", "--set", "local.epochs=1"]]
+            .concat();
+    for strategy in ["fedtvd+balanced", "scaffold", "fedadam"] {
+        let name = format!("strategy.name={strategy}");
+        let settings = [&common[..], &["--set", &name]].concat();
+        let (simulated, federated) =
+            (place(&format!("simulated-{strategy}")), place(&format!("federated-{strategy}")));
+        call(&[&["run", "--quiet", "--out", &simulated], &settings[..]].concat());
+        let (certs, roster) = (place("certs"), place("roster"));
+        let serve =
+            ["serve", "--listen", "127.0.0.1:0", "--out", &federated, "--certs", &certs, "--roster", &roster];
+        let mut server = Process::start(&[&serve, &settings[..]].concat());
+        server.listening();
+        let status = fedtvd(&["serve", "--status", "--json", "--out", &federated, "--certs", &certs]);
+        let status = serde_json::from_str(&status.out).unwrap_or_else(|_| panic!("{}", status.err));
+        same_fields("serve --status", &shown("serve --status"), &status);
+        let server_at = format!("@{federated}/federation/address");
+        let state = place("state");
+        let clients: Vec<Process> = names
+            .iter()
+            .map(|name| {
+                let (data, identity) =
+                    (place(&format!("sites/{name}")), place(&format!("certs/clients/{name}")));
+                // Several sites may keep what they remember in one folder.
+                Process::start(&["join", &server_at, &data, "--identity", &identity, "--state", &state])
+            })
+            .collect();
+        clients.into_iter().for_each(Process::succeeds);
+        server.succeeds();
+        let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();
+        assert!(model(&simulated) == model(&federated), "{strategy}");
+        let lines = |out: &str| {
+            let text = std::fs::read_to_string(Path::new(out).join("rounds.jsonl")).unwrap();
+            let line = |line: &str| {
+                let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+                for measured in ["seconds", "bytes_up", "bytes_down"] {
+                    line.as_object_mut().unwrap().remove(measured).unwrap();
+                }
+                for client in line["clients"].as_array_mut().unwrap() {
+                    client.as_object_mut().unwrap().remove("tvd");
+                }
+                line
+            };
+            text.lines().map(line).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&simulated), lines(&federated), "{strategy}");
+    }
+    // A run directory like any other: recomputing it here on the same split finds the same bits.
+    let federated = place("federated-scaffold");
+    let verdict = fedtvd(&["verify", &federated, "--json", "--quiet"]);
+    assert!(verdict.out.contains("\"same_bits\": true"), "{} {}", verdict.out, verdict.err);
+    call(&["evaluate", &federated, "--quiet"]);
+    // What is done stays done.
+    let (certs, roster) = (place("certs"), place("roster"));
+    let again = ["serve", "--quiet", "--out", &federated, "--certs", &certs, "--roster", &roster];
+    call(&[&again[..], &["--listen", "127.0.0.1:0", "--farewell", "0"]].concat());
+}
+
+#[test]
+fn a_server_whose_log_nobody_reads_any_more_goes_on_to_the_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let split = ["--set", "split.clients=2", "--set", "split.holdout=0.1"];
+    call(
+        &[&["split", "--quiet", "--export", &place("sites"), "--out", &place("split")], &split[..]].concat(),
+    );
+    let out = place("run");
+    let serve = ["serve", "--plaintext", "--listen", "127.0.0.1:0", "--out", &out];
+    let settings = ["--set", "rounds=1", "--set", "local.epochs=1", "--set", "model.name=logistic"];
+    let mut server = Process::start(&[&serve[..], &settings, &split].concat());
+    drop(server.until_it_listens());
+    let (at, data) = (format!("@{out}/federation/address"), place("sites/client-000"));
+    let client = Process::start(&["join", &at, &data, "--plaintext", "0"]);
+    server.succeeds();
+    client.succeeds();
+}
+
+/// The commands of a page, in order.
+fn commands(page: &str) -> String {
+    let blocks = page.split("\n```sh\n").skip(1).map(|block| block.split_once("\n```").unwrap().0);
+    blocks.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(unix)]
+#[test]
+fn the_commands_of_the_federation_guide_end_with_the_model_of_a_simulation() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_fedtvd"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let script = format!("set -e\n{}", commands(include_str!("../../../../docs/federation.md")));
+    let output = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(folder.path())
+        .env("PATH", path)
+        .env_remove("FEDTVD_DATA")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (toml, out) = (place("federation.toml"), place("simulated"));
+    let answer = fedtvd(&["run", &toml, "--quiet", "--out", &out]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();
+    assert!(model(&out) == model(&place("run")));
+}

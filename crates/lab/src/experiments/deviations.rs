@@ -1,0 +1,47 @@
+//! Where a configuration leaves the paper's protocol: its accuracies then say nothing about the paper's.
+
+use crate::experiments::preset::protocol;
+use crate::runs::setting::shown;
+use fedtvd_core::param::ParamKind;
+use fedtvd_run::config::Config;
+use fedtvd_run::keys;
+
+/// Keys that say what is run or what is noted of it, not how.
+const FREE: [&str; 6] = ["name", "seed", "data.set", "model.name", "strategy.name", "evaluation.details"];
+
+/// Every key that is not the paper's, as `rounds = 1 (300)`: the value, then the paper's.
+pub fn deviations(config: &Config) -> Vec<String> {
+    let (papers, set) = (protocol(), config.paths());
+    let own = |key: &&keys::Key| match key.param.kind {
+        ParamKind::Seed => set.iter().any(|path| path == key.path()),
+        _ => !FREE.contains(&key.path()) && config.get(key.path()) != papers.get(key.path()),
+    };
+    let word = |key: &keys::Key| {
+        let paper = match key.param.kind {
+            ParamKind::Seed => "follows seed".to_owned(),
+            _ => shown(&papers.get(key.path())),
+        };
+        format!("{} = {} ({paper})", key.path(), shown(&config.get(key.path())))
+    };
+    keys::ALL.iter().filter(own).map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_the_papers_stands_beside_what_is() {
+        assert_eq!(deviations(&protocol()), Vec::<String>::new());
+        let mut config = protocol();
+        for setting in
+            ["local.lr=0.5", "rounds=1", "split.seed=7", "name=\"mine\"", "evaluation.details=false"]
+        {
+            config.set(setting).unwrap();
+        }
+        assert_eq!(
+            deviations(&config),
+            ["rounds = 1 (300)", "split.seed = 7 (follows seed)", "local.lr = 0.5 (0.01)"]
+        );
+    }
+}

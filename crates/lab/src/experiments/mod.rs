@@ -1,0 +1,14 @@
+//! What is run: grids of cells and the one executor for them (`sweep`), comparisons, the paper's experiments and its
+//! theory. Results are run directories, which `runs` reads.
+
+pub mod comparison;
+pub mod deviations;
+pub mod explanation;
+pub mod forecast;
+pub mod grid;
+pub mod paper;
+pub mod preset;
+pub mod reproduction;
+pub mod shard;
+pub mod sweep;
+pub mod theory;

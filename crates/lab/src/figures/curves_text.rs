@@ -1,0 +1,54 @@
+//! Curves as text, for a terminal.
+
+use std::fmt::Write as _;
+
+/// Marks of the curves, in their order.
+pub const MARKS: [char; 8] = ['o', '+', 'x', '#', '*', '%', '@', '&'];
+
+/// Draws curves over rounds, `width` by `height` characters, with an axis of per cent.
+///
+/// Where curves meet, the first one is seen.
+pub fn curves_text(curves: &[Vec<f64>], width: usize, height: usize) -> String {
+    let points = || curves.iter().flatten().copied();
+    let (low, high) = (points().fold(1.0, f64::min), points().fold(0.0, f64::max));
+    let rounds = curves.iter().map(Vec::len).max().unwrap_or(0);
+    if rounds < 2 || high <= low || height < 2 || width < 2 {
+        return String::new();
+    }
+    let mut field = vec![vec![' '; width]; height];
+    for (place, curve) in curves.iter().enumerate().rev() {
+        let nearest = |column: usize| (column * (rounds - 1) + (width - 1) / 2) / (width - 1);
+        for (column, value) in (0..width).filter_map(|column| Some((column, curve.get(nearest(column))?))) {
+            let row = ((high - value) / (high - low) * (height - 1) as f64).round() as usize;
+            field[row][column] = MARKS[place % MARKS.len()];
+        }
+    }
+    let mut text = String::new();
+    for (row, line) in field.iter().enumerate() {
+        let value = high - (high - low) * row as f64 / (height - 1) as f64;
+        let line: String = line.iter().collect();
+        let _ = writeln!(text, "{:5.1} % │{}", 100.0 * value, line.trim_end());
+    }
+    let _ = writeln!(text, "        └{}", "─".repeat(width));
+    let _ = writeln!(text, "         1{:>1$}", format!("round {rounds}"), width - 1);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rising_curve_goes_from_bottom_left_to_top_right() {
+        let text = curves_text(&[vec![0.1, 0.2, 0.3]], 9, 3);
+        let expected =
+            " 30.0 % │      ooo\n 20.0 % │  oooo\n 10.0 % │oo\n        └─────────\n         1 round 3\n";
+        assert_eq!(text, expected, "\n{text}");
+    }
+
+    #[test]
+    fn nothing_is_drawn_of_nothing() {
+        assert_eq!(curves_text(&[], 10, 5), "");
+        assert_eq!(curves_text(&[vec![0.5]], 10, 5), "");
+    }
+}

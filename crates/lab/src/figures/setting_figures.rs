@@ -1,0 +1,146 @@
+//! Which figures a setting has, and why others are missing.
+
+use super::axis::Unit;
+use super::bubbles::Bubbles;
+use super::classes::Classes;
+use super::curves::{EDGES, curves};
+use super::legend::{Sample, legend};
+use super::scene::Scene;
+use super::series::Series;
+use super::svg::{Medium, svg};
+use crate::report::slug::slug;
+use crate::runs::record::Record;
+use crate::runs::setting::Setting;
+use fedtvd_core::drift::Drift;
+use std::collections::BTreeSet;
+
+/// A figure of a report.
+#[derive(Clone, Debug)]
+pub struct Figure {
+    /// What it is called in the page and in its file's name.
+    pub name: &'static str,
+    /// Its name in the page's row of buttons.
+    pub tab: &'static str,
+    /// Its file's name.
+    pub file_name: String,
+    /// What it shows.
+    pub title: String,
+    /// An SVG file that stands alone.
+    pub file: String,
+    /// The same for the page.
+    pub inline: String,
+    /// Places and labels of the strategies that the page shows one at a time; empty where it shows all at once.
+    pub switch: Vec<(usize, String)>,
+}
+
+/// A setting's figures, and a sentence for each that its runs have no values for.
+pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String>) {
+    let end = if setting.title.is_empty() { String::new() } else { format!("-{}", slug(&setting.title)) };
+    let figure = |[name, tab]: [&'static str; 2], file: &Scene, inline: &Scene| Figure {
+        name,
+        tab,
+        file_name: format!("{name}{end}.svg"),
+        title: file.title.clone(),
+        file: svg(file, Medium::File),
+        inline: svg(inline, Medium::Page),
+        switch: Vec::new(),
+    };
+    let curve = |name, title: &str, unit, of: &dyn Fn(&Record) -> Option<Vec<Option<f64>>>| {
+        let series = series(setting, labels, of)?;
+        let inline = curves(title, unit, &series);
+        let mut file = inline.clone();
+        let strategies = series.iter().map(|series| (series.place, series.label.as_str()));
+        legend(&mut file, EDGES[0], Sample::Curve, strategies);
+        Some(figure(name, &file, &inline))
+    };
+    let mut missing = Vec::new();
+    let mut all = vec![
+        curve(
+            ["accuracy", "Accuracy"],
+            "Accuracy over rounds, mean over seeds and a band of one deviation",
+            Unit::Percent,
+            &|run| Some(run.accuracy.clone()),
+        ),
+        curve(
+            ["effective", "Effective clients"],
+            "Effective number of clients per round, 1 / Σ s²",
+            Unit::Plain,
+            &|run| Some(run.effective.clone()),
+        ),
+    ];
+    let drifts = [
+        curve(
+            ["drift", "Client drift"],
+            "Client drift: weighted spread of the clients' models around their mean, per round",
+            Unit::Plain,
+            &|run| drift(run, |drift| drift.apart),
+        ),
+        curve(
+            ["step", "Step"],
+            "Step: how far the clients' mean is from the model that they started with, per round",
+            Unit::Plain,
+            &|run| drift(run, |drift| drift.along),
+        ),
+    ];
+    if drifts[0].is_none() {
+        missing.push(
+            "Client drift is not shown: not all runs tell it; they were made by an earlier version."
+                .to_owned(),
+        );
+    }
+    all.extend(drifts);
+    all.push(Bubbles::of(setting, labels).map(|bubbles| {
+        let title = format!(
+            "Clients over size and TVD; area: mean weight in the rounds in which they counted (seed {})",
+            bubbles.seed
+        );
+        let (file, inline) = (bubbles.panels(&title), bubbles.interactive(&title));
+        Figure { switch: bubbles.strategies, ..figure(["weights", "Weights"], &file, &inline) }
+    }));
+    let classes = Classes::of(setting, labels);
+    if classes.is_none() {
+        missing.push(
+            "Accuracy by class and over clients is not shown: not all runs were made with evaluation.details=true."
+                .to_owned(),
+        );
+    }
+    all.push(classes.map(|classes| {
+        let inline = classes.chart("Accuracy by class, mean over seeds of the last 10 rounds");
+        let mut file = inline.clone();
+        legend(&mut file, EDGES[0], Sample::Dot, classes.strategies());
+        figure(["classes", "By class"], &file, &inline)
+    }));
+    (all.into_iter().flatten().collect(), missing)
+}
+
+/// A part of the drift in every round; `None` if no round has it.
+fn drift(record: &Record, part: fn(&Drift) -> f64) -> Option<Vec<Option<f64>>> {
+    let rounds: Vec<Option<f64>> = record.drift.iter().map(|drift| drift.as_ref().map(part)).collect();
+    rounds.iter().any(Option::is_some).then_some(rounds)
+}
+
+/// A series per strategy; `None` unless every run has one.
+fn series(
+    setting: &Setting,
+    labels: &[String],
+    of: &dyn Fn(&Record) -> Option<Vec<Option<f64>>>,
+) -> Option<Vec<Series>> {
+    let strategies = setting.strategies.iter().enumerate().map(|(column, strategy)| {
+        let curves: Vec<Vec<Option<f64>>> = strategy.records.iter().map(of).collect::<Option<_>>()?;
+        let place = labels.iter().position(|label| *label == strategy.label).unwrap_or(column);
+        Some(Series::over_seeds(place, &strategy.label, &curves))
+    });
+    strategies.collect()
+}
+
+/// Numbers the second and every later one of figures whose files have the same name.
+pub(crate) fn number_equal_names<'a>(figures: impl Iterator<Item = &'a mut Figure>) {
+    let mut taken = BTreeSet::new();
+    for figure in figures {
+        let plain = figure.file_name.trim_end_matches(".svg").to_owned();
+        let numbered = (2..).map(|number| format!("{plain}-{number}.svg"));
+        let mut names = std::iter::once(figure.file_name.clone()).chain(numbered);
+        figure.file_name = names.find(|name| !taken.contains(name)).expect("there is always a next number");
+        taken.insert(figure.file_name.clone());
+    }
+}

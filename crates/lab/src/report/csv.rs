@@ -1,0 +1,99 @@
+//! A report's numbers for other programs: a line per strategy, and accuracy over rounds.
+
+use crate::report::findings::Report;
+use crate::stats::summary::Row;
+
+/// Columns of `table.csv`.
+const COLUMNS: [&str; 22] = [
+    "setting",
+    "strategy",
+    "seeds",
+    "mean",
+    "std",
+    "difference",
+    "low",
+    "high",
+    "bootstrap_low",
+    "bootstrap_high",
+    "p",
+    "p_holm",
+    "wins",
+    "pairs",
+    "rounds_to_target",
+    "wobble",
+    "effective_clients",
+    "client_mean",
+    "client_deviation",
+    "worst_decile",
+    "bytes_up",
+    "bytes_down",
+];
+
+/// `table.csv`: a line per setting and strategy. Accuracies are fractions; what does not apply is empty.
+pub(super) fn table(report: &Report) -> String {
+    let record = |title: &str, row: &Row| {
+        let line = &row.line;
+        vec![
+            title.to_owned(),
+            line.strategy.clone(),
+            row.seeds.len().to_string(),
+            line.mean.to_string(),
+            field(line.std),
+            field(line.difference),
+            field(line.low),
+            field(line.high),
+            field(row.bootstrap_low),
+            field(row.bootstrap_high),
+            field(line.p),
+            field(row.p_holm),
+            field(line.wins),
+            field(row.pairs),
+            field(line.rounds_to_target),
+            field(line.wobble),
+            line.effective_clients.to_string(),
+            field(row.client_mean),
+            field(row.client_deviation),
+            field(row.worst_decile),
+            row.bytes_up.to_string(),
+            row.bytes_down.to_string(),
+        ]
+    };
+    let rows = report.parts.iter().flat_map(|part| part.rows.iter().map(|row| (&part.setting.title, row)));
+    let head = COLUMNS.map(str::to_owned).to_vec();
+    csv(std::iter::once(head).chain(rows.map(|(title, row)| record(title, row))))
+}
+
+/// `curves.csv`: a line per run, a column per round.
+pub(super) fn curves(report: &Report) -> String {
+    let records = || {
+        report.parts.iter().flat_map(|part| {
+            let strategies = part.setting.strategies.iter();
+            strategies.flat_map(move |strategy| {
+                strategy.records.iter().map(move |record| (&part.setting.title, &strategy.label, record))
+            })
+        })
+    };
+    let rounds = records().map(|(.., record)| record.accuracy.len()).max().unwrap_or(0);
+    let names = ["setting", "strategy", "seed"].map(str::to_owned).into_iter();
+    let head = names.chain((1..=rounds).map(|round| round.to_string())).collect();
+    let lines = records().map(|(title, label, record)| {
+        let accuracies = (0..rounds).map(|round| field(record.accuracy.get(round).copied().flatten()));
+        let names = [title.clone(), label.clone(), record.summary.seed.to_string()];
+        names.into_iter().chain(accuracies).collect()
+    });
+    csv(std::iter::once(head).chain(lines))
+}
+
+/// A field that may not apply.
+fn field(value: Option<impl ToString>) -> String {
+    value.map_or(String::new(), |value| value.to_string())
+}
+
+/// Records as CSV; a field has quotation marks where it needs them.
+pub(crate) fn csv(records: impl IntoIterator<Item = Vec<String>>) -> String {
+    let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
+    for record in records {
+        writer.write_record(&record).expect("memory takes every record");
+    }
+    String::from_utf8(writer.into_inner().expect("memory is never full")).expect("fields are text")
+}

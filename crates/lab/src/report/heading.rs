@@ -1,0 +1,88 @@
+//! A setting in one line, as people say it.
+
+use crate::runs::setting::{Setting, shown};
+use fedtvd_core::round::cohort_size;
+use fedtvd_run::config::Config;
+use fedtvd_run::value::Value;
+
+/// Data, clients, split, model, seeds and rounds of some runs.
+pub fn heading(setting: &Setting) -> String {
+    let kind = setting.value("split.kind").map(shown).unwrap_or_default();
+    let clients = match setting.value("split.clients") {
+        // Others have the clients that their data or file has.
+        Some(Value::Whole(clients)) if kind != "natural" && kind != "file" => Some(*clients as usize),
+        _ => None,
+    };
+    let mut records = setting.strategies.iter().flat_map(|strategy| &strategy.records);
+    let hardened = records.all(|record| record.mode() != "paper");
+    describe(&|path| setting.value(path).cloned(), clients, hardened, &seeds(setting))
+}
+
+/// The same of a configuration that is yet to run.
+pub fn heading_of_config(config: &Config, clients: usize, seeds: usize) -> String {
+    let hardened = shown(&config.get("strategy.mode")) != "paper";
+    describe(&|path| Some(config.get(path)), Some(clients), hardened, &count(seeds))
+}
+
+fn describe(
+    value: &dyn Fn(&'static str) -> Option<Value>,
+    clients: Option<usize>,
+    hardened: bool,
+    seeds: &str,
+) -> String {
+    let text = |path: &'static str| value(path).as_ref().map(shown).unwrap_or_default();
+    let fraction = match value("cohort.fraction") {
+        Some(Value::Number(fraction)) => fraction,
+        _ => 1.0,
+    };
+    let clients = match clients {
+        Some(clients) => format!("{clients} clients, {} per round", cohort_size(fraction, clients)),
+        // 0.57 is 56.99999999999999 %.
+        None => format!("{} % of the clients per round", (1e4 * fraction).round() / 100.0),
+    };
+    let kind = text("split.kind");
+    let split = match kind.as_str() {
+        "dirichlet" | "hsu" | "correlated" => format!("{kind} {}", text("split.alpha")),
+        "quantity" => format!("{kind} {}", text("split.beta")),
+        "shards" => format!("{} shards each", text("split.shards")),
+        "labels" => format!("{} labels each", text("split.labels")),
+        _ => kind,
+    };
+    let model = match value("model.layers") {
+        Some(Value::List(lines)) if !lines.is_empty() => "a model of its own".to_owned(),
+        _ => text("model.name"),
+    };
+    let hardened = if hardened { " · hardened" } else { "" };
+    let (set, rounds) = (text("data.set"), text("rounds"));
+    format!("{set} · {clients} · {split} · {model}{hardened} · {seeds} × {rounds} rounds")
+}
+
+/// How many seeds the strategies have.
+fn seeds(setting: &Setting) -> String {
+    let all = setting.seeds().len();
+    let counts = || setting.strategies.iter().map(|strategy| strategy.records.len());
+    match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
+        (least, _) if least == all => count(all),
+        (least, most) if least == most => format!("{least} of {all} seeds"),
+        (least, most) => format!("{least} to {most} of {all} seeds"),
+    }
+}
+
+/// A number of seeds in words.
+pub(crate) fn count(seeds: usize) -> String {
+    if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") }
+}
+
+/// What the clients are like, from all that ever counted.
+pub fn population(setting: &Setting) -> Option<String> {
+    let records = setting.strategies.first()?.records.iter();
+    let clients: Vec<_> = records.flat_map(|record| record.counted.values()).collect();
+    let (least, most) = (clients.iter().map(|c| c.size).min()?, clients.iter().map(|c| c.size).max()?);
+    let distances: Vec<f64> = clients.iter().filter_map(|client| client.tvd).collect();
+    let distance = match distances.as_slice() {
+        [] => String::new(),
+        known => format!("mean TVD {:.2}, ", crate::stats::statistics::mean(known)),
+    };
+    let same = if setting.paired { "same split, same start, same cohorts for all · " } else { "" };
+    Some(format!("{same}clients that counted: {distance}sizes {least}–{most}"))
+}

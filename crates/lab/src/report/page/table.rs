@@ -1,0 +1,109 @@
+//! The page's tables: sortable, each with a button that copies it as LaTeX.
+
+use super::swatch;
+use crate::figures::escaped;
+use crate::report::findings::Report;
+use crate::report::table::{Cell, Rank, Table};
+use crate::report::timing::Timing;
+use crate::report::{latex, markdown};
+use std::fmt::Write as _;
+
+/// A setting's table, and what its columns mean.
+pub(super) fn table(table: &Table, labels: &[String]) -> String {
+    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>");
+    text += &head("strategy", "the label, in the order of the registry", true);
+    for column in &table.columns {
+        text += &head(&column.head, &column.about, false);
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    for (row, label) in table.labels.iter().enumerate() {
+        let place = labels.iter().position(|own| own == label).unwrap_or(row);
+        let _ =
+            write!(text, "<tr><th scope=\"row\" data-v=\"{row}\">{}{}</th>", swatch(place), escaped(label));
+        for column in &table.columns {
+            text += &cell(&column.cells[row]);
+        }
+        text += "</tr>\n";
+    }
+    text += "</tbody></table></div>\n<details class=\"about\"><summary>What the columns mean</summary>\n<dl>";
+    for column in &table.columns {
+        let _ = write!(text, "<dt>{}</dt><dd>{}</dd>", escaped(&column.head), escaped(&column.about));
+    }
+    text + "</dl></details>\n"
+}
+
+fn head(name: &str, about: &str, first: bool) -> String {
+    let sorted = if first { " aria-sort=\"ascending\"" } else { "" };
+    let (name, about) = (escaped(name), escaped(about));
+    format!("<th scope=\"col\"{sorted}><button type=\"button\" title=\"{about}\">{name}</button></th>")
+}
+
+fn cell(cell: &Cell) -> String {
+    let value = match cell.value {
+        Some(value) if value.is_finite() => format!(" data-v=\"{value}\""),
+        Some(_) => " data-v=\"1e300\"".to_owned(),
+        None => String::new(),
+    };
+    let text = escaped(&cell.text);
+    match cell.rank {
+        Some(Rank::Best) => format!("<td{value}><b>{text}</b></td>"),
+        Some(Rank::Second) => format!("<td{value}><u>{text}</u></td>"),
+        None => format!("<td{value}>{text}</td>"),
+    }
+}
+
+/// Strategies against settings.
+pub(super) fn overview(report: &Report) -> String {
+    let columns: Vec<_> = report.parts.iter().map(|part| markdown::column(part, &report.labels)).collect();
+    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable overview\">\n<thead><tr>");
+    text += &head("strategy", "the label, in the order of the registry", true);
+    for part in &report.parts {
+        text += &head(&part.setting.title, &part.heading, false);
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    for (place, label) in report.labels.iter().enumerate() {
+        let _ =
+            write!(text, "<tr><th scope=\"row\" data-v=\"{place}\">{}{}</th>", swatch(place), escaped(label));
+        for (part, column) in report.parts.iter().zip(&columns) {
+            let value = part.rows.iter().find(|row| row.line.strategy == *label).map(|row| row.line.mean);
+            let (words, rank) = column[place].clone();
+            text += &cell(&Cell { text: words, value, rank });
+        }
+        text += "</tr>\n";
+    }
+    text += "</tbody></table></div>\n<p class=\"small\">Accuracy in %, mean ± deviation; best in bold, second underlined.</p>\n";
+    text + &copy(&latex::table(report))
+}
+
+/// A button that copies a table.
+pub(super) fn copy(latex: &str) -> String {
+    format!(
+        "<div class=\"copy\"><button type=\"button\" class=\"plain\">Copy as LaTeX</button>\
+         <span role=\"status\"></span><textarea hidden readonly aria-label=\"the table in LaTeX\">{}</textarea></div>\n",
+        escaped(latex)
+    )
+}
+
+/// How long runs took.
+pub(super) fn times(timing: &Timing) -> String {
+    let mut text = String::from("<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>");
+    for (place, name) in timing.heads().into_iter().enumerate() {
+        text += &head(name, "mean over seeds", place == 0);
+    }
+    text += "</tr></thead>\n<tbody>\n";
+    for (row, line) in timing.lines.iter().enumerate() {
+        let [strategy, setting, numbers @ ..] = line.cells();
+        let _ = write!(
+            text,
+            "<tr><th scope=\"row\" data-v=\"{row}\">{}</th><td>{}</td>",
+            escaped(&strategy),
+            escaped(&setting)
+        );
+        for number in numbers {
+            text += &cell(&Cell { value: number.parse().ok(), text: number, rank: None });
+        }
+        text += "</tr>\n";
+    }
+    let _ = write!(text, "</tbody></table></div>\n<p class=\"small\">{}</p>\n", escaped(&timing.machines()));
+    text
+}

@@ -1,0 +1,49 @@
+//! What a reader should know before comparing a setting's strategies: splits and seeds that are not the same for all.
+
+use crate::runs::setting::Strategy;
+use crate::stats::verdict::listed;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Seeds whose runs did not all have the same split or data, so that their differences are not paired.
+pub(crate) fn odd_splits(strategies: &[Strategy]) -> Vec<String> {
+    let mut made: BTreeMap<u64, Vec<(&str, &str)>> = BTreeMap::new();
+    for record in strategies.iter().flat_map(|strategy| &strategy.records) {
+        let hashes = (record.manifest.split_hash.as_str(), record.manifest.data_checksum.as_str());
+        made.entry(record.summary.seed).or_default().push(hashes);
+    }
+    let odd = made.iter().filter(|(_, hashes)| hashes.iter().any(|own| own != &hashes[0]));
+    odd.map(|(seed, _)| {
+        format!("The runs with seed {seed} do not all have the same split of the same data: differences between them are not paired.")
+    })
+    .collect()
+}
+
+/// Every seed that any strategy has.
+pub(crate) fn all_seeds(strategies: &[Strategy]) -> Vec<u64> {
+    let records = strategies.iter().flat_map(|strategy| &strategy.records);
+    records.map(|record| record.summary.seed).collect::<BTreeSet<u64>>().into_iter().collect()
+}
+
+/// Strategies that do not have all seeds, so that their accuracies are not over the same ones as the others'; those with
+/// the same seeds in one sentence.
+pub(crate) fn fewer_seeds(strategies: &[Strategy]) -> Vec<String> {
+    let all = all_seeds(strategies).len();
+    let mut alike: BTreeMap<Vec<u64>, Vec<String>> = BTreeMap::new();
+    for Strategy { label, records } in strategies.iter().filter(|strategy| strategy.records.len() < all) {
+        let seeds = records.iter().map(|record| record.summary.seed).collect();
+        alike.entry(seeds).or_default().push(label.clone());
+    }
+    alike
+        .iter()
+        .map(|(seeds, labels)| {
+            let named: Vec<String> = seeds.iter().map(u64::to_string).collect();
+            format!(
+                "Of {} there are {} of {all} seeds ({}): accuracies are over these alone, differences over the \
+                 seeds that the baseline has too.",
+                listed(labels, "and"),
+                seeds.len(),
+                named.join(", ")
+            )
+        })
+        .collect()
+}

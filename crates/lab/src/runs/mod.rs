@@ -1,0 +1,7 @@
+//! Finished runs, read from their directories: one record per run, sorted into settings, strategies and seeds. Nothing
+//! here trains, and nothing depends on where the directories are.
+
+mod caveats;
+pub mod collection;
+pub mod record;
+pub mod setting;

@@ -1,0 +1,168 @@
+//! What people read: page, table, figures and captions.
+
+use crate::runs::{grid, run};
+use crate::{question, report, report_with};
+use fedtvd_lab::report::findings::{Report, Request};
+use fedtvd_lab::runs::collection::Collection;
+use fedtvd_lab::stats::summary::{Deviation, Question};
+
+#[test]
+fn a_report_without_timing_does_not_depend_on_where_when_or_in_which_order_runs_were_made() {
+    let mut moved = grid();
+    moved.reverse();
+    for record in &mut moved {
+        record.summary.directory = "elsewhere".to_owned();
+        record.summary.seconds = 77.0;
+        record.manifest.fingerprint.architecture = "other".to_owned();
+    }
+    assert_eq!(report(grid()).files(), report(moved).files());
+}
+
+#[test]
+fn a_report_is_called_what_was_asked_for_whatever_its_runs_are_called() {
+    let called = |names: [&str; 2], title: Option<&str>| {
+        let [one, two] = names.map(|name| format!("name={name}"));
+        let runs = vec![run("fedavg", 1, &[0.5], &[&one]), run("fedtvd", 1, &[0.6], &[&two])];
+        let title = title.map(str::to_owned);
+        Report::new(Collection::of(runs, Vec::new(), 0), &Request { title, ..Request::default() }).files()
+    };
+    assert_eq!(called(["a", "a"], None), called(["a", "b"], None));
+    let page =
+        |files: Vec<(String, String)>| files.into_iter().find(|(name, _)| name == "report.md").unwrap().1;
+    assert!(page(called(["a", "a"], Some("mine"))).starts_with("# mine\n"));
+}
+
+#[test]
+fn timing_stands_in_a_section_of_its_own_or_nowhere() {
+    let request = Request { question: question(), ..Request::default() };
+    let with = Report::new(Collection::of(grid(), Vec::new(), 0), &request).files();
+    let without = report(grid()).files();
+    let text =
+        |files: &[(String, String)], name: &str| files.iter().find(|(own, _)| own == name).unwrap().1.clone();
+    for name in ["report.md", "report.html"] {
+        assert!(text(&with, name).contains("Timing") && !text(&without, name).contains("Timing"), "{name}");
+    }
+}
+
+#[test]
+fn several_settings_have_one_sentence_and_one_table_that_says_what_was_not_run() {
+    let mut records = grid();
+    records.push(run("uniform", 1, &[0.1, 0.1], &["split.alpha=0.5"]));
+    let report = report(records);
+    assert_eq!(report.verdict, "Against fedavg in 2 settings: uniform undecided in 1; fedtvd better in 2.");
+    let files = report.files();
+    let text = |name: &str| files.iter().find(|(own, _)| own == name).unwrap().1.as_str();
+    assert!(text("report.md").contains("| uniform  |           not run |"), "{}", text("report.md"));
+    assert!(text("table.tex").contains("strategy & split.alpha = 0.1 & split.alpha = 0.5 \\\\"));
+    assert!(text("table.tex").contains("\\textbf{47.50 $\\pm$ 3.54}"), "{}", text("table.tex"));
+}
+
+#[test]
+fn curves_have_a_line_per_run_and_a_column_per_round() {
+    let files =
+        report(vec![run("fedavg", 1, &[0.25, 0.5], &[]), run("fedtvd", 1, &[0.125, 0.75], &[])]).files();
+    let curves = &files.iter().find(|(name, _)| name == "curves.csv").unwrap().1;
+    assert_eq!(curves, "setting,strategy,seed,1,2\n,fedavg,1,0.25,0.5\n,fedtvd,1,0.125,0.75\n");
+}
+
+#[test]
+fn the_page_loads_nothing_and_names_no_place() {
+    let files = report(grid()).files();
+    let page = &files.iter().find(|(name, _)| name == "report.html").unwrap().1;
+    assert!(!page.contains("http") && !page.contains("place of") && page.contains("<polyline"));
+    assert_eq!(page.matches("<section").count(), 2);
+    let kinds = ["curves", "bubbles"].map(|kind| page.matches(&format!("class=\"{kind}\"")).count());
+    // Accuracy and effective clients, and the bubbles, in each of two settings.
+    assert_eq!(kinds, [4, 2]);
+    for (name, text) in files.iter().filter(|(name, _)| name.starts_with("figures/")) {
+        assert!(text.starts_with("<svg xmlns=") && text.ends_with("</svg>\n"), "{name}");
+    }
+}
+
+#[test]
+fn what_cannot_be_drawn_is_named_with_the_reason() {
+    let part = &report(vec![run("fedavg", 1, &[0.5], &[])]).parts[0];
+    assert!(part.missing.iter().any(|why| why.contains("evaluation.details=true")), "{:?}", part.missing);
+    assert!(part.missing.iter().any(|why| why.contains("drift")), "{:?}", part.missing);
+    let told = &report(vec![run("fedavg", 1, &[0.5], &["evaluation.details=true"])]).parts[0];
+    assert!(told.figures.iter().any(|figure| figure.name == "classes"));
+}
+
+#[test]
+fn accuracy_over_clients_on_their_own_labels_stands_in_the_table_with_its_spread_and_its_worst_tenth() {
+    let report = report(vec![run("fedavg", 1, &[0.5, 0.7], &["evaluation.details=true"])]);
+    let row = &report.parts[0].rows[0];
+    assert_eq!((row.client_mean, row.client_deviation, row.worst_decile), (Some(0.6), Some(0.1), Some(0.2)));
+    let files = report.files();
+    let text = &files.iter().find(|(name, _)| name == "report.md").unwrap().1;
+    let heads: Vec<&str> =
+        text.lines().find(|line| line.starts_with("| strategy")).unwrap().split('|').collect();
+    let place = |head: &str| heads.iter().position(|cell| cell.trim() == head);
+    assert_eq!(place("own").map(|place| place + 1), place("spread"), "{heads:?}");
+}
+
+#[test]
+fn no_file_of_a_report_has_the_name_of_another() {
+    let correlated = |correlation: &str| {
+        run("fedavg", 1, &[0.5], &["split.kind=correlated", &format!("split.correlation={correlation}")])
+    };
+    let signs = report(vec![correlated("-0.8"), correlated("0.8")]);
+    // Neither has a letter that a file's name keeps.
+    let folders =
+        report(["data.set=/a b", "data.set=/a-b"].map(|set| run("fedavg", 1, &[0.5], &[set])).to_vec());
+    for report in [signs, folders] {
+        let mut names: Vec<String> = report.files().into_iter().map(|(name, _)| name).collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count, "{names:?}");
+    }
+}
+
+#[test]
+fn the_bubbles_have_a_button_for_each_strategy_that_they_know() {
+    // No seed is shared by all: the first strategy's is drawn, which uniform does not have.
+    let runs = [("fedavg", 1), ("fedtvd", 1), ("uniform", 2)];
+    let files = report(runs.map(|(name, seed)| run(name, seed, &[0.5], &[])).to_vec()).files();
+    let page = &files.iter().find(|(name, _)| name == "report.html").unwrap().1;
+    let buttons = page.matches("data-column=").count();
+    let weights = page.split("data-w=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap();
+    assert_eq!((buttons, weights.split(' ').count()), (2, 2), "{weights}");
+    assert!(page.contains("data-column=\"1\" data-s=\"2\""), "the second button is fedtvd's");
+}
+
+#[test]
+fn captions_tell_the_target_as_people_write_it_and_the_deviation_that_was_asked_for() {
+    let about = |question: Question| {
+        let columns = report_with(grid(), question).parts.remove(0).table.columns;
+        let of = |head: &str| columns.iter().find(|column| column.head == head).unwrap().about.clone();
+        (of("rounds"), of("accuracy"))
+    };
+    let (rounds, accuracy) =
+        about(Question { target: Some(0.57), deviation: Deviation::Rounds, ..question() });
+    assert_eq!(rounds, "until the mean curve reaches 57.00 %");
+    assert!(accuracy.ends_with("averaged over these rounds"), "{accuracy}");
+    assert!(about(question()).1.ends_with("mean and deviation over seeds"));
+    let natural = report(vec![run("fedavg", 1, &[0.5], &["split.kind=natural", "cohort.fraction=0.57"])]);
+    let heading = &natural.parts[0].heading;
+    assert!(heading.contains(" 57 % of the clients per round"), "{heading}");
+}
+
+#[test]
+fn no_name_breaks_the_lines_and_tables_of_markdown() {
+    let path = "data.set=\"a|b\"";
+    let mut records = grid();
+    records.extend(["fedavg", "fedtvd"].map(|name| run(name, 1, &[0.2, 0.4], &[path])));
+    let request = Request { question: question(), ..Request::default() };
+    let mut report = Report::new(Collection::of(records, Vec::new(), 0), &request);
+    report.name = "mine | *new*\n# yours".to_owned();
+    let page = fedtvd_lab::report::markdown::page(&report);
+    assert!(page.starts_with("# mine \\| \\*new\\* # yours\n\n"), "{page}");
+    assert!(page.contains("\n## data.set = a\\|b"), "{page}");
+    let bars = |line: &str| line.replace("\\|", "").matches('|').count();
+    let tables = page.split("\n\n").filter(|block| block.starts_with('|'));
+    for table in tables {
+        let counts: Vec<usize> = table.lines().filter(|line| line.starts_with('|')).map(bars).collect();
+        assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}\n{table}");
+    }
+}

@@ -1,0 +1,102 @@
+//! Runs that nobody ran, for tests of what is made of runs.
+
+use fedtvd_core::record::{ClientRecord, RoundRecord, Spread};
+use fedtvd_lab::runs::record::Record;
+use fedtvd_run::config::Config;
+use fedtvd_run::manifest::{Fingerprint, Manifest};
+use fedtvd_run::summary::Summary;
+
+/// A finished run with these changes to the default configuration and this accuracy in each round.
+pub(crate) fn run(strategy: &str, seed: u64, accuracy: &[f64], changes: &[&str]) -> Record {
+    let mut config = Config::default().with_strategy(strategy).with_seed(seed);
+    for change in changes {
+        config.set(change).expect("tests set keys that exist");
+    }
+    // As a run directory gives it back.
+    let config = Config::parse(&config.resolved()).expect("what is printed reads back");
+    let details = changes.contains(&"evaluation.details=true");
+    let lines: Vec<RoundRecord> =
+        accuracy.iter().zip(1..).map(|(&accuracy, round)| line(round, accuracy, details)).collect();
+    let (manifest, summary) = (manifest(strategy, seed), summary(strategy, seed, accuracy.len() as u32));
+    Record::new(config, manifest, summary, &lines).expect("every round has an accuracy")
+}
+
+/// Two strategies at two alphas, two seeds each.
+pub(crate) fn grid() -> Vec<Record> {
+    let mut records = Vec::new();
+    for alpha in ["split.alpha=0.5", "split.alpha=0.1"] {
+        for seed in [2, 1] {
+            records.push(run("fedtvd", seed, &[0.3, 0.5 + 0.1 * seed as f64], &[alpha]));
+            records.push(run("fedavg", seed, &[0.2, 0.4 + 0.1 * seed as f64], &[alpha]));
+        }
+    }
+    records
+}
+
+fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
+    let weights = [(3, 40, 0.1, 0.25), (round + 3, 120, 0.6, 0.75)];
+    let client = |(client, size, tvd, weight)| ClientRecord {
+        client,
+        size,
+        tvd: Some(tvd),
+        statistic: fedtvd_core::statistic::Statistic::Nothing,
+        quality_share: None,
+        size_share: None,
+        weight: Some(weight),
+        steps: None,
+        norm: None,
+        first_loss: None,
+        last_loss: None,
+        forgot: false,
+        failure: None,
+    };
+    RoundRecord {
+        round,
+        accuracy: Some(accuracy),
+        loss: Some(1.0 - accuracy),
+        seconds: 0.5,
+        bytes_up: 1000,
+        bytes_down: 2000,
+        model_hash: format!("{accuracy}"),
+        tensor_hashes: Vec::new(),
+        effective_clients: Some(1.6),
+        drift: None,
+        roster: Some(2),
+        unchanged: None,
+        class_accuracy: details.then(|| vec![Some(accuracy), None]),
+        client_accuracy: details.then_some(Spread { mean: accuracy, deviation: 0.1, worst_decile: 0.2 }),
+        clients: weights.map(client).to_vec(),
+    }
+}
+
+fn manifest(strategy: &str, seed: u64) -> Manifest {
+    let word = |word: &str| word.to_owned();
+    Manifest {
+        format: 1,
+        version: word("0.1.0"),
+        fingerprint: Fingerprint {
+            architecture: word("a"),
+            instructions: word("i"),
+            caches: vec![word("L1")],
+        },
+        strategy: word(strategy),
+        data_checksum: word("data"),
+        split_hash: format!("split {seed}"),
+    }
+}
+
+fn summary(strategy: &str, seed: u64, rounds: u32) -> Summary {
+    Summary {
+        strategy: strategy.to_owned(),
+        seed,
+        rounds,
+        accuracy: Some(0.0),
+        last10_accuracy: Some(0.0),
+        seconds: 1.0,
+        images_per_second: 1.0,
+        peak_memory_bytes: None,
+        split_hash: String::new(),
+        directory: format!("place of {strategy} {seed}"),
+        model: String::new(),
+    }
+}

@@ -1,0 +1,114 @@
+//! Which runs belong together, and which are left out.
+
+use crate::runs::{grid, run};
+use crate::{question, report};
+use fedtvd_lab::report::findings::{Report, Request};
+use fedtvd_lab::runs::collection::Collection;
+use fedtvd_lab::runs::record::Unfinished;
+
+#[test]
+fn runs_that_differ_in_strategy_and_seed_alone_are_one_setting() {
+    let report = report(grid());
+    let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
+    assert_eq!(titles, ["split.alpha = 0.1", "split.alpha = 0.5"]);
+    let labels: Vec<&str> = report.parts[0].rows.iter().map(|row| row.line.strategy.as_str()).collect();
+    assert_eq!(labels, ["fedavg", "fedtvd"]);
+    assert_eq!(report.parts[0].setting.seeds(), [1, 2]);
+}
+
+#[test]
+fn settings_stand_in_the_order_of_their_numbers() {
+    let alphas = ["split.alpha=10", "split.alpha=0.5", "split.alpha=1", "split.kind=iid"];
+    let report = report(alphas.iter().map(|alpha| run("fedavg", 1, &[0.5], &[alpha])).collect());
+    let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
+    let dirichlet = |alpha: &str| format!("split.kind = dirichlet, split.alpha = {alpha}");
+    assert_eq!(titles[..3], [dirichlet("0.5"), dirichlet("1"), dirichlet("10")]);
+    assert_eq!(titles[3], "split.kind = iid");
+}
+
+#[test]
+fn a_key_that_has_no_influence_divides_nothing() {
+    let alike = ["split.alpha=0.1", "split.alpha=1"]
+        .map(|alpha| run("fedavg", 1, &[0.5], &["split.kind=iid", alpha]))
+        .to_vec();
+    let report = report(alike);
+    assert_eq!((report.parts.len(), report.parts[0].rows[0].seeds.len()), (1, 1));
+}
+
+#[test]
+fn a_seed_that_is_set_in_one_setting_alone_tells_them_apart() {
+    let report = report(vec![run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.6], &["split.seed=7"])]);
+    let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
+    assert_eq!(titles, ["split.seed = 7", "split.seed follows seed"]);
+}
+
+#[test]
+fn a_run_that_occurs_twice_counts_once() {
+    let same = [run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.5], &["name=\"again\""])].to_vec();
+    let once = report(same);
+    assert_eq!(
+        (once.parts[0].rows[0].seeds.as_slice(), once.parts[0].setting.notes.len()),
+        ([1].as_slice(), 0)
+    );
+    let other = report([run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.6], &[])].to_vec());
+    assert!(
+        other.parts[0].setting.notes[0].contains("fedavg with seed 1 was run twice"),
+        "{:?}",
+        other.parts[0].setting.notes
+    );
+}
+
+#[test]
+fn of_the_same_run_with_and_without_details_the_one_with_details_counts() {
+    for turned in [false, true] {
+        let mut records =
+            vec![run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.5], &["evaluation.details=true"])];
+        if turned {
+            records.reverse();
+        }
+        assert_eq!(report(records).parts[0].rows[0].worst_decile, Some(0.2));
+    }
+}
+
+#[test]
+fn different_splits_of_a_seed_are_named() {
+    let mut records = vec![run("fedavg", 7, &[0.5], &[]), run("fedtvd", 7, &[0.5], &[])];
+    records[1].manifest.split_hash = "another".to_owned();
+    let report = report(records);
+    assert!(
+        report.parts[0].setting.notes[0].starts_with("The runs with seed 7 do not all have the same split")
+    );
+    assert!(!report.parts[0].heading.contains("same split"), "{}", report.parts[0].heading);
+}
+
+#[test]
+fn unfinished_runs_are_named_and_left_out() {
+    let left = Unfinished { strategy: "fedtvd".to_owned(), seed: 3, done: 12, rounds: 50 };
+    let collection = Collection::of(vec![run("fedavg", 1, &[0.5], &[])], vec![left], 0);
+    let report = Report::new(collection, &Request { question: question(), ..Request::default() });
+    assert_eq!(report.notes, ["Left out because unfinished: fedtvd with seed 3 (12 of 50 rounds)."]);
+}
+
+#[test]
+fn a_hardened_run_beside_a_plain_one_is_another_strategy_and_its_command_says_so() {
+    let report =
+        report(vec![run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.6], &["strategy.mode=hardened"])]);
+    let part = &report.parts[0];
+    assert_eq!(report.labels, ["fedavg", "fedavg (hardened)"]);
+    assert_eq!(
+        part.commands,
+        [
+            "fedtvd compare --strategies fedavg --seeds 1",
+            "fedtvd compare --strategies fedavg --seeds 1 --set strategy.mode=hardened"
+        ]
+    );
+}
+
+#[test]
+fn strategies_can_be_chosen_and_those_that_no_run_has_are_refused() {
+    let mut collection = Collection::of(grid(), Vec::new(), 0);
+    let refusal = collection.keep(&["fedprox".to_owned()]).unwrap_err().to_string();
+    assert_eq!(refusal, "no run has the strategy fedprox; there are fedavg, fedtvd");
+    collection.keep(&["fedtvd".to_owned()]).unwrap();
+    assert_eq!(collection.labels(), ["fedtvd"]);
+}
