@@ -12,7 +12,7 @@ use fedtvd_data::set::{Places, known};
 use fedtvd_lab::experiments::deviations::deviations;
 use fedtvd_lab::experiments::grid::Cell;
 use fedtvd_lab::experiments::preset::{self, Preset};
-use fedtvd_lab::experiments::reproduction::{Row, csv, markdown, rows};
+use fedtvd_lab::experiments::reproduction::{PaperRow, csv, markdown, rows};
 use fedtvd_lab::experiments::shard::Shard;
 use fedtvd_lab::experiments::sweep::Standing;
 use fedtvd_lab::figures::{figure_table, paper_figures};
@@ -81,7 +81,7 @@ enum Which {
 struct View<'a> {
     experiment: String,
     table: u32,
-    rows: &'a [Row],
+    rows: &'a [PaperRow],
     departures: &'a [String],
     directory: &'a Path,
 }
@@ -229,7 +229,7 @@ impl Reproduce {
     }
 
     /// Writes the table beside the runs.
-    fn keep(&self, rows: &[Row], departures: &[String]) -> Result<(), Failure> {
+    fn keep(&self, rows: &[PaperRow], departures: &[String]) -> Result<(), Failure> {
         for (end, text) in [("md", page(rows, departures)), ("csv", csv(rows))] {
             let path = self.out.join(format!("{}.{end}", self.file()));
             std::fs::write(&path, text)
@@ -256,7 +256,7 @@ impl Reproduce {
         Ok(format!("\n{table}"))
     }
 
-    fn text(&self, rows: &[Row], departures: &[String]) -> String {
+    fn text(&self, rows: &[PaperRow], departures: &[String]) -> String {
         let out = quoted(&self.out.display().to_string());
         let page = page(rows, departures);
         format!("{page}\nTable:  {out}/{}.md\nReport: fedtvd report {out}\n", self.file())
@@ -264,7 +264,7 @@ impl Reproduce {
 }
 
 /// The table with what a reader has to know about it.
-fn page(rows: &[Row], departures: &[String]) -> String {
+fn page(rows: &[PaperRow], departures: &[String]) -> String {
     let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds, of all where there are fewer";
     let protocol = match departures {
         [] => "protocol: the paper's".to_owned(),

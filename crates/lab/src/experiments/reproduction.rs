@@ -12,7 +12,7 @@ use std::fmt::Write as _;
 
 /// One strategy in one setting. Accuracies are in per cent, as in the paper's tables.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct PaperRow {
     /// The data set.
     pub dataset: String,
     /// What the setting is, beside data set and model.
@@ -36,7 +36,7 @@ pub struct Row {
 }
 
 /// Rows of a preset's cells, in their order. Where they follow the paper's protocol they can be compared with it.
-pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing], faithful: bool) -> Vec<Row> {
+pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing], faithful: bool) -> Vec<PaperRow> {
     let key = |cell: &Cell| {
         let set = cell.experiment.data.set.clone();
         (set, setting(cell), cell.experiment.run.strategy.label.clone())
@@ -63,7 +63,7 @@ pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing], faithful: b
     order.into_iter().map(row).collect()
 }
 
-fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &Standing)]) -> Row {
+fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &Standing)]) -> PaperRow {
     let done: Vec<f64> = own
         .iter()
         .filter_map(|(_, standing)| match standing {
@@ -81,7 +81,7 @@ fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &Standing
     let paper = own.first().and_then(|(cell, _)| reported(preset, &cell.experiment));
     let ours = (!done.is_empty()).then(|| mean(&done));
     let (dataset, setting, strategy) = key.clone();
-    Row {
+    PaperRow {
         dataset,
         setting,
         strategy,
@@ -103,8 +103,8 @@ fn setting(cell: &Cell) -> String {
 }
 
 /// Rows as a Markdown table, which is readable as it is.
-pub fn markdown(rows: &[Row]) -> String {
-    let cells = |row: &Row| {
+pub fn markdown(rows: &[PaperRow]) -> String {
+    let cells = |row: &PaperRow| {
         let spread = |mean: Option<f64>, std: Option<f64>| match (mean, std) {
             (Some(mean), Some(std)) => format!("{mean:.2} ± {std:.2}"),
             (Some(mean), None) => format!("{mean:.2}"),
@@ -134,11 +134,11 @@ pub fn markdown(rows: &[Row]) -> String {
 }
 
 /// Rows as CSV.
-pub fn csv(rows: &[Row]) -> String {
+pub fn csv(rows: &[PaperRow]) -> String {
     let head = "dataset,setting,strategy,mean,std,seeds,paper_mean,paper_std,difference";
     let head = head.split(',').map(str::to_owned).collect();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
-    let record = |row: &Row| {
+    let record = |row: &PaperRow| {
         let words = [&row.dataset, &row.setting, &row.strategy].map(String::clone).to_vec();
         let ours = vec![number(row.mean), number(row.std), row.seeds.to_string()];
         [words, ours, [row.paper_mean, row.paper_std, row.difference].map(number).to_vec()].concat()
@@ -168,7 +168,7 @@ mod tests {
         }))
     }
 
-    fn table(faithful: bool) -> Vec<Row> {
+    fn table(faithful: bool) -> Vec<PaperRow> {
         let names = ["fedavg", "uniform"].map(str::to_owned);
         let cells = Preset::Skew.cells(&protocol(), &["fmnist".to_owned()], &names, &[1, 2]).unwrap();
         let cells: Vec<&Cell> = cells.iter().collect();

@@ -76,11 +76,9 @@ impl Bubbles {
     /// One panel that the page's script redraws for each strategy.
     pub(crate) fn interactive(&self, title: &str) -> Scene {
         const LARGEST: f64 = 22.0;
-        let places: Vec<String> = self.strategies.iter().map(|(place, _)| place.to_string()).collect();
         let mut scene = Scene::new(title, [760.0, 430.0]);
         let radius = LARGEST / self.heaviest().sqrt();
-        scene.data =
-            format!(" class=\"bubbles\" data-radius=\"{radius:.4}\" data-places=\"{}\"", places.join(" "));
+        scene.data = format!(" class=\"bubbles\" data-radius=\"{radius:.4}\"");
         self.panel(&mut scene, [58.0, 24.0, 746.0, 386.0], 0, LARGEST);
         scene
     }

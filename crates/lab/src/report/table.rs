@@ -10,12 +10,12 @@ pub struct Column {
     /// What it means.
     pub about: String,
     /// One cell per strategy.
-    pub cells: Vec<Cell>,
+    pub cells: Vec<TableCell>,
 }
 
 /// One cell.
 #[derive(Clone, Debug, Default)]
-pub struct Cell {
+pub struct TableCell {
     /// What is shown.
     pub text: String,
     /// What it is sorted by; `None` comes last.
@@ -52,8 +52,8 @@ impl Table {
             let cells: Vec<Option<(String, f64)>> = rows.iter().map(cell).collect();
             let told = cells.iter().any(Option::is_some);
             let cells = cells.into_iter().map(|cell| match cell {
-                Some((text, value)) => Cell { text, value: Some(value), rank: None },
-                None => Cell { text: NONE.to_owned(), value: None, rank: None },
+                Some((text, value)) => TableCell { text, value: Some(value), rank: None },
+                None => TableCell { text: NONE.to_owned(), value: None, rank: None },
             });
             told.then(|| Column { head: head.to_owned(), about: about.to_owned(), cells: cells.collect() })
         };
@@ -64,7 +64,7 @@ impl Table {
             Deviation::Rounds => "mean over seeds, and deviation over seeds averaged over these rounds",
         };
         let last = format!("mean accuracy of the last {LAST} rounds in %, {spread}");
-        let cells = accuracies(rows).into_iter().zip(rows).map(|((text, rank), row)| Cell {
+        let cells = accuracies(rows).into_iter().zip(rows).map(|((text, rank), row)| TableCell {
             text,
             value: Some(row.line.mean),
             rank,

@@ -4,7 +4,7 @@ use crate::stats::summary::{LEAST_FOR_A_TEST, Row, StrategySummary};
 
 /// How a strategy stands to the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum VersusBaseline {
     /// Above it, beyond what chance does.
     Better,
     /// Below it, beyond what chance does.
@@ -19,14 +19,14 @@ const LEVEL: f64 = 0.05;
 impl Row {
     /// How the strategy stands to the baseline by Holm's p, however few seeds they share; `None` for the baseline
     /// itself.
-    pub fn standing(&self) -> Option<Standing> {
+    pub fn standing(&self) -> Option<VersusBaseline> {
         let StrategySummary { difference, .. } = self.line;
         self.pairs?;
         let told = self.chance.is_some_and(|p| p < LEVEL);
         Some(match difference {
-            Some(difference) if told && difference > 0.0 => Standing::Better,
-            Some(difference) if told && difference < 0.0 => Standing::Worse,
-            _ => Standing::Open,
+            Some(difference) if told && difference > 0.0 => VersusBaseline::Better,
+            Some(difference) if told && difference < 0.0 => VersusBaseline::Worse,
+            _ => VersusBaseline::Open,
         })
     }
 }
@@ -49,14 +49,15 @@ pub fn verdict(rows: &[Row]) -> String {
         1 => return "One seed tells no strategies apart.".to_owned(),
         _ => {}
     }
-    let of = |standing: Standing| -> Vec<&Row> {
+    let of = |standing: VersusBaseline| -> Vec<&Row> {
         let mut found: Vec<&Row> = rows.iter().filter(|row| row.standing() == Some(standing)).collect();
         found.sort_by(|a, b| {
             b.line.difference.unwrap_or(0.0).abs().total_cmp(&a.line.difference.unwrap_or(0.0).abs())
         });
         found
     };
-    let (better, worse, open) = (of(Standing::Better), of(Standing::Worse), of(Standing::Open));
+    let (better, worse, open) =
+        (of(VersusBaseline::Better), of(VersusBaseline::Worse), of(VersusBaseline::Open));
     let least = rows.iter().filter_map(|row| row.pairs).min().unwrap_or(seeds);
     let count = if least == seeds { seeds.to_string() } else { format!("{least} to {seeds}") };
     let few = least < LEAST_FOR_A_TEST;
@@ -127,7 +128,7 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
     let [baseline] = baselines.as_slice() else {
         return format!("{} settings without a common baseline: each has its own verdict.", settings.len());
     };
-    let count = |label: &str, standing: Standing| {
+    let count = |label: &str, standing: VersusBaseline| {
         let own = |rows: &&[Row]| {
             rows.iter().any(|row| row.line.strategy == label && row.standing() == Some(standing))
         };
@@ -136,8 +137,8 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
     // Strategies that stand alike are named together.
     let mut alike: Vec<([usize; 3], Vec<String>)> = Vec::new();
     for label in labels.iter().filter(|label| *label != baseline) {
-        let counts =
-            [Standing::Better, Standing::Worse, Standing::Open].map(|standing| count(label, standing));
+        let counts = [VersusBaseline::Better, VersusBaseline::Worse, VersusBaseline::Open]
+            .map(|standing| count(label, standing));
         match alike.iter_mut().find(|(own, _)| *own == counts) {
             Some((_, names)) => names.push(label.clone()),
             None => alike.push((counts, vec![label.clone()])),

@@ -3,7 +3,7 @@
 use super::swatch;
 use crate::figures::escaped;
 use crate::report::findings::Report;
-use crate::report::table::{Cell, Rank, Table};
+use crate::report::table::{Rank, Table, TableCell};
 use crate::report::timing::Timing;
 use crate::report::{latex, markdown};
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ fn head(name: &str, about: &str, first: bool) -> String {
     format!("<th scope=\"col\"{sorted}><button type=\"button\" title=\"{about}\">{name}</button></th>")
 }
 
-fn cell(cell: &Cell) -> String {
+fn cell(cell: &TableCell) -> String {
     let value = match cell.value {
         Some(value) if value.is_finite() => format!(" data-v=\"{value}\""),
         Some(_) => " data-v=\"1e300\"".to_owned(),
@@ -67,7 +67,7 @@ pub(super) fn overview(report: &Report) -> String {
         for (part, column) in report.parts.iter().zip(&columns) {
             let value = part.rows.iter().find(|row| row.line.strategy == *label).map(|row| row.line.mean);
             let (words, rank) = column[place].clone();
-            text += &cell(&Cell { text: words, value, rank });
+            text += &cell(&TableCell { text: words, value, rank });
         }
         text += "</tr>\n";
     }
@@ -100,7 +100,7 @@ pub(super) fn times(timing: &Timing) -> String {
             escaped(&setting)
         );
         for number in numbers {
-            text += &cell(&Cell { value: number.parse().ok(), text: number, rank: None });
+            text += &cell(&TableCell { value: number.parse().ok(), text: number, rank: None });
         }
         text += "</tr>\n";
     }
