@@ -1,48 +1,39 @@
-//! The heart of fedtvd: what clients know about their labels, how much each counts, how each trains.
+//! The core of fedtvd: how much each client counts, how each trains, and how a round combines what they learned.
 //!
 //! Pure functions over plain data. Nothing here reads a clock, a file, an environment variable or a global
 //! generator, and nothing starts a thread: the same state and the same updates give the same bits anywhere.
+//!
+//! How much would three clients count under FedTVD?
+//!
+//! ```
+//! use fedtvd_core::labels::Reference;
+//! use fedtvd_core::memory::Memory;
+//! use fedtvd_core::round::{Mode, Profile, hardened};
+//! use fedtvd_core::rules::notation;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let strategy = notation::strategy("fedtvd:lambda=0.5", [])?;
+//! let (ask, reference) = (strategy.weighting.asks(), Reference::uniform(3));
+//! let profile = |(client, counts): (u32, &[u64; 3])| Profile {
+//!     client,
+//!     size: counts.iter().sum(),
+//!     statistic: ask.answer(counts, &reference),
+//! };
+//! let clients: Vec<Profile> = (0..).zip(&[[30, 30, 30], [20, 40, 40], [10, 30, 70]]).map(profile).collect();
+//! let clients: Vec<&Profile> = clients.iter().collect();
+//! let shares = hardened::shares(strategy.weighting.as_ref(), Mode::Paper, &clients, &mut Memory::default());
+//! assert!((shares.weight.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+//! # Ok(())
+//! # }
+//! ```
 
-pub mod acceptance;
-mod augment;
 pub mod bytes;
-pub mod client;
-pub mod conformance;
-pub mod drift;
-pub mod enrolment;
-pub mod exact;
-pub mod failure;
-pub mod hardened;
-pub mod job;
-pub mod layout;
-pub mod local;
+pub mod labels;
 pub mod memory;
-pub mod model_file;
-pub mod nearest;
-pub mod network;
-pub mod notation;
-pub mod param;
-pub mod params;
-mod parcel;
-pub mod pass;
-pub mod profile;
-mod range;
-pub mod recipe;
-pub mod record;
-mod reference;
+pub mod model;
 pub mod round;
 pub mod rules;
-pub mod run;
-pub mod samples;
-mod sealing;
-pub mod spec;
-pub mod statistic;
-pub mod step;
+pub mod settings;
 pub mod strategy;
 pub mod stream;
-mod tensor;
-pub mod trainer;
-pub mod updates;
-pub mod upload_head;
-pub mod upload_stream;
-pub mod value;
+pub mod train;

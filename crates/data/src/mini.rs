@@ -1,7 +1,7 @@
 //! `fmnist-mini`: a real subset of Fashion-MNIST inside the program (see `fmnist-mini/README.md`).
 
 use crate::decode::{Flaw, Source, idx};
-use fedtvd_core::samples::{Samples, SamplesError, Values};
+use fedtvd_core::train::{Samples, SamplesError, Values};
 use thiserror::Error;
 
 const TRAIN_IMAGES: &[u8] = include_bytes!("../fmnist-mini/train-images-idx3-ubyte.gz");

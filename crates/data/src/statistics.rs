@@ -1,7 +1,7 @@
 //! What a split looks like in numbers.
 
 use crate::split::Partition;
-use fedtvd_core::statistic::{Reference, tvd};
+use fedtvd_core::labels::{Reference, tvd};
 use serde::Serialize;
 
 /// One client of a split.

@@ -1,6 +1,6 @@
 //! How skewed per-class Dirichlet splits are: a table that was computed independently, over 20 seeds.
 
-use fedtvd_core::statistic::Reference;
+use fedtvd_core::labels::Reference;
 use fedtvd_data::split::{Deck, Dirichlet};
 use fedtvd_data::statistics::Statistics;
 

@@ -1,6 +1,6 @@
 //! The real files, where `FEDTVD_DATA` says that they are; without it these tests say that they were skipped.
 
-use fedtvd_core::samples::Values;
+use fedtvd_core::train::Values;
 use fedtvd_data::set::{DataOptions, Loaded, Places, named, verify};
 use fedtvd_data::split::{Deck, SplitKind, SplitOptions, Terms};
 use std::time::{SystemTime, UNIX_EPOCH};

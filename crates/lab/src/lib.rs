@@ -4,7 +4,7 @@
 //! ```no_run
 //! use fedtvd_data::set::Places;
 //! use fedtvd_lab::{Cell, Collection, Comparison, Report, Request, Sweep};
-//! use fedtvd_run::config::Config;
+//! use fedtvd_run::configuration::Config;
 //! use std::path::{Path, PathBuf};
 //! use std::sync::atomic::AtomicBool;
 //!

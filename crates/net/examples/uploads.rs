@@ -8,14 +8,12 @@
 //! The last client keeps its update back until the others' are on the disk, so that the round stays open and nothing but
 //! the taking of updates is measured.
 
-use fedtvd_core::job::Job;
-use fedtvd_core::layout::Layout;
-use fedtvd_core::network::Network;
-use fedtvd_core::trainer::Evaluation;
-use fedtvd_core::updates::{Report, Upload};
+use fedtvd_core::model::{Layout, Network};
+use fedtvd_core::round::{Job, Report, Upload};
+use fedtvd_core::train::Evaluation;
 use fedtvd_net::client::{Connection, Security, Task};
 use fedtvd_net::wire;
-use fedtvd_run::digest::sha256;
+use fedtvd_run::directory::sha256;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -82,8 +80,8 @@ async fn client(address: String, folder: PathBuf, moments: Moments, last: bool) 
                 }
             }
             Task::Finished(_) => return Ok(()),
-            Task::Judge(round, _) => {
-                link.judge(&welcome.run, round, Evaluation::empty(network.classes)).await?;
+            Task::Evaluate(round, _) => {
+                link.evaluate(&welcome.run, round, Evaluation::empty(network.classes)).await?;
             }
             Task::Wait => {}
         }

@@ -24,20 +24,7 @@
 //! ```
 
 pub mod client;
+pub mod federation;
 pub mod identity;
 pub mod server;
 pub mod wire;
-
-pub mod admission;
-pub mod drive;
-pub mod event;
-mod federation;
-pub mod hall;
-mod handing;
-mod known;
-pub mod ledger;
-mod phase;
-mod receive;
-pub mod start;
-pub mod status;
-mod stored;

@@ -1,12 +1,9 @@
 //! Writes every named model, trained for two steps, and its loss on four rows: `export DIR`.
 //! `bench/check_safetensors.py` loads the files into PyTorch and compares.
 
-use fedtvd_core::layout::Layout;
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::stream::Key;
-use fedtvd_core::trainer::Trainer;
+use fedtvd_core::train::{Pass, Samples, Sgd, Trainer, Values};
 use fedtvd_nn::{Cpu, models};
 use std::error::Error;
 use std::path::PathBuf;

@@ -1,11 +1,8 @@
 //! Milliseconds per batch of 32, training and evaluation: `kernels train|eval MODEL SECONDS`. Prints one number.
 
-use fedtvd_core::layout::Layout;
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::stream::{Key, Purpose, Stream};
-use fedtvd_core::trainer::Trainer;
+use fedtvd_core::train::{Pass, Samples, Sgd, Trainer, Values};
 use fedtvd_nn::{Cpu, models};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;

@@ -17,8 +17,7 @@ use crate::layers::sum::Sum;
 use crate::layers::windows::Windows;
 use crate::layers::{Buffers, Layer};
 use crate::map::{Map, Port, Write};
-use fedtvd_core::layout::Layout;
-use fedtvd_core::network::Layer as Kind;
+use fedtvd_core::model::{Layer as Kind, Layout};
 use std::ops::Range;
 
 /// A network ready to run batches of up to `capacity` samples.

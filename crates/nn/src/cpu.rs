@@ -6,14 +6,9 @@ use crate::kernels::isa::{Isa, Work};
 use crate::kernels::vector::Vector;
 use crate::layers::Mode;
 use crate::loss::{cross_entropy, prediction};
-use fedtvd_core::layout::Layout;
-use fedtvd_core::network::{Network, NetworkError, Shape};
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::Pass;
-use fedtvd_core::samples::Samples;
-use fedtvd_core::step::step;
+use fedtvd_core::model::{Layout, Network, NetworkError, Params, Shape};
 use fedtvd_core::stream::{Purpose, Stream};
-use fedtvd_core::trainer::{Evaluation, PassReport, TrainFailure, Trainer};
+use fedtvd_core::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, step};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -300,9 +295,8 @@ impl Trainer for Cpu {
 mod tests {
     use super::*;
     use crate::models::from_lines;
-    use fedtvd_core::pass::Sgd;
-    use fedtvd_core::samples::Values;
     use fedtvd_core::stream::Key;
+    use fedtvd_core::train::{Sgd, Values};
 
     #[test]
     fn as_many_inputs_as_classes_train_too() {
@@ -316,7 +310,7 @@ mod tests {
             let labels = (0..20).map(|row| row % 2).collect();
             let samples = Arc::new(Samples::new([2, 1, 1], 2, Values::Floats(values), labels, 20).unwrap());
             let rows: Vec<u32> = (0..20).collect();
-            let local = fedtvd_core::local::Local { epochs: 60, ..Default::default() };
+            let local = fedtvd_core::train::Local { epochs: 60, ..Default::default() };
             let mut params = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
             let mut cpu = Cpu::new(&network, samples).unwrap();
             let report = cpu.pass(&mut params, &rows, &local.pass(Key::of(1), None)).unwrap();

@@ -5,7 +5,7 @@
 //!
 //! `bind` then makes the layers.
 
-use fedtvd_core::network::{Layer as Kind, Network, NetworkError, Shape};
+use fedtvd_core::model::{Layer as Kind, Network, NetworkError, Shape};
 
 /// An operation on feature maps, which are numbered.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 //! whatever its number of channels. A border of zeros stands where a convolution needs padding. Lanes beyond
 //! the last sample hold anything in values and zeros in gradients.
 
-use fedtvd_core::network::Shape;
+use fedtvd_core::model::Shape;
 use std::ops::Range;
 
 /// Shape, border and lanes of a feature map, for its values and its gradients alike.

@@ -2,12 +2,9 @@
 
 #![expect(unsafe_code, reason = "a counting allocator is one by nature")]
 
-use fedtvd_core::layout::Layout;
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::samples::{Augment, Samples, Values};
+use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::stream::Key;
-use fedtvd_core::trainer::Trainer;
+use fedtvd_core::train::{Augment, Pass, Samples, Sgd, Trainer, Values};
 use fedtvd_nn::{Cpu, models};
 use std::alloc::{GlobalAlloc, Layout as Block, System};
 use std::sync::Arc;

@@ -1,10 +1,9 @@
 //! Core's suite for every trainer, on nets with and without batch norm and dropout.
 
-use fedtvd_core::conformance::{Case, check};
-use fedtvd_core::layout::Layout;
-use fedtvd_core::params::Params;
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::stream::{Purpose, Stream};
+use fedtvd_core::train::conformance::{Case, check};
+use fedtvd_core::train::{Samples, Values};
 use fedtvd_nn::{Cpu, models};
 use std::sync::Arc;
 

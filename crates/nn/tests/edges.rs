@@ -2,12 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use fedtvd_core::layout::Layout;
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::samples::{Augment, Samples, Values};
+use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::stream::{Key, Purpose, Stream};
-use fedtvd_core::trainer::{TrainFailure, Trainer};
+use fedtvd_core::train::{Augment, Pass, Samples, Sgd, TrainFailure, Trainer, Values};
 use fedtvd_nn::{Cpu, models};
 use std::sync::Arc;
 

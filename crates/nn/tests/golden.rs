@@ -3,13 +3,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use fedtvd_core::layout::{LayerKind, Layout, Role};
-use fedtvd_core::network::{Network, Shape};
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::model::{LayerKind, Layout, Network, Params, Role, Shape};
 use fedtvd_core::stream::Key;
-use fedtvd_core::trainer::Trainer;
+use fedtvd_core::train::{Pass, Samples, Sgd, Trainer, Values};
 use fedtvd_nn::{Cpu, models};
 use serde::Deserialize;
 use std::collections::BTreeMap;

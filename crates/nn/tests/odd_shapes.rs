@@ -2,13 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use fedtvd_core::layout::Layout;
-use fedtvd_core::network::{Layer, Network, Shape};
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::model::{Layer, Layout, Network, Params, Shape};
 use fedtvd_core::stream::{Key, Purpose, Stream};
-use fedtvd_core::trainer::Trainer;
+use fedtvd_core::train::{Pass, Samples, Sgd, Trainer, Values};
 use fedtvd_nn::Cpu;
 use proptest::prelude::*;
 use std::sync::Arc;

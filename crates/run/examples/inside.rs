@@ -2,13 +2,11 @@
 //!
 //! The rounds are those of `fedtvd run`, without their files; every trainer carries a stopwatch.
 
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::Pass;
-use fedtvd_core::trainer::{Evaluation, PassReport, TrainFailure, Trainer};
+use fedtvd_core::model::Params;
+use fedtvd_core::train::{Evaluation, Pass, PassReport, TrainFailure, Trainer};
 use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
-use fedtvd_run::config::Config;
-use fedtvd_run::experiment::Experiment;
+use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::setup::{Data, Setup};
 use fedtvd_run::simulation::{Resources, simulation};
 use std::sync::Arc;

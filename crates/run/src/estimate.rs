@@ -1,13 +1,13 @@
 //! What a run will take: a few steps are timed, the rest is arithmetic.
 
-use crate::experiment::Experiment;
+use crate::configuration::Experiment;
+use crate::directory::summary::{memory, peak_memory};
 use crate::footprint::Footprint;
 use crate::setup::Setup;
 use crate::simulation::Resources;
-use crate::summary::{memory, peak_memory};
-use fedtvd_core::params::Params;
+use fedtvd_core::model::Params;
 use fedtvd_core::stream::Key;
-use fedtvd_core::trainer::{TrainFailure, Trainer as _};
+use fedtvd_core::train::{TrainFailure, Trainer as _};
 use fedtvd_nn::{Cpu, CpuError};
 use serde::Serialize;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ pub fn estimate(
     let mut cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples))?;
     let mut params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
     let local = &experiment.run.local;
-    let pass = fedtvd_core::pass::Pass { epochs: 1, ..local.pass(Key::of(experiment.seed), None) };
+    let pass = fedtvd_core::train::Pass { epochs: 1, ..local.pass(Key::of(experiment.seed), None) };
     let batch = local.batch.min(setup.samples.train_rows());
     let rows: Vec<u32> = (0..batch as u32).collect();
     let train = fastest(|| cpu.pass(&mut params, &rows, &pass).map(drop))? / batch as f64;

@@ -1,6 +1,6 @@
 //! The memory that a run takes: data, trainers, models, updates up to their budget, what clients remember.
 
-use crate::experiment::Experiment;
+use crate::configuration::Experiment;
 use crate::setup::Setup;
 use crate::simulation::Resources;
 use fedtvd_core::round::cohort_size;

@@ -1,29 +1,37 @@
-//! Federated training on one machine: configuration, the loop over rounds, the fleet of threads.
+//! Federated training on one machine: configuration, the loop over rounds, the fleet of threads, the run directory.
+//!
+//! ```no_run
+//! use fedtvd_data::set::Places;
+//! use fedtvd_run::configuration::{Config, Experiment};
+//! use fedtvd_run::runner::{End, Runner};
+//! use fedtvd_run::setup::Data;
+//! use fedtvd_run::simulation::Resources;
+//! use std::path::Path;
+//! use std::sync::atomic::AtomicBool;
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let config = Config::default().with_strategy("fedtvd+balanced");
+//! let data = Data::load(&Experiment::of(&config)?.data, &Places::new(None))?;
+//! let runner = Runner::start(&config, &data, Path::new("runs/mine"), Resources::workers(2))?;
+//! if let End::Done(summary) = runner.run(&AtomicBool::new(false), &mut |round| println!("{:?}", round.accuracy))? {
+//!     println!("{:?}", summary.last10_accuracy);
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
-pub mod axes;
-pub mod checkpoint;
-pub mod checkpoints;
-pub mod config;
-pub mod digest;
+pub mod configuration;
 pub mod directory;
-pub mod dropout;
 pub mod estimate;
-pub mod experiment;
-pub mod files;
 pub mod fleet;
 mod footprint;
-pub mod keys;
-mod lookup;
-pub mod manifest;
-pub mod reference;
-mod resolved;
+mod open;
 pub mod rounds;
+mod run_error;
 pub mod runner;
 pub mod setup;
 pub mod simulation;
-pub mod spool;
-pub mod summary;
-pub mod threads;
-pub mod traffic;
-pub mod value;
 pub mod verify;
+
+pub use open::reopen;
+pub use run_error::RunError;

@@ -1,15 +1,11 @@
 //! The loop over rounds: gather, plan, work, close, evaluate, settle, record. The same for every fleet.
 
-use crate::checkpoint::Memories;
-use crate::digest;
+use crate::directory::Memories;
+use crate::directory::digest;
 use crate::fleet::{Answers, Fleet, FleetFailure, Gathered, Traffic};
 use crate::setup::Setup;
-use fedtvd_core::enrolment::Refusal;
-use fedtvd_core::record::{RoundRecord, Spread};
-use fedtvd_core::round::{close, plan};
-use fedtvd_core::run::{Run, State};
-use fedtvd_core::statistic::tvd;
-use fedtvd_core::updates::ReadFailure;
+use fedtvd_core::labels::tvd;
+use fedtvd_core::round::{ReadFailure, Refusal, RoundRecord, Run, Spread, State, close, plan};
 use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;

@@ -1,12 +1,10 @@
 //! What a run works on: the samples, who has which of them, and the model's shape.
 
-use crate::digest;
-use crate::experiment::Experiment;
-use crate::reference::ClassMismatch;
-use fedtvd_core::layout::Layout;
-use fedtvd_core::network::{Network, NetworkError, Shape};
-use fedtvd_core::profile::ClientData;
-use fedtvd_core::samples::Samples;
+use crate::configuration::{ClassMismatch, Experiment};
+use crate::directory::digest;
+use fedtvd_core::model::{Layout, Network, NetworkError, Shape};
+use fedtvd_core::round::ClientData;
+use fedtvd_core::train::Samples;
 use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};

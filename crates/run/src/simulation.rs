@@ -1,17 +1,14 @@
 //! A run on one machine: its rounds over a fleet of threads.
 
-use crate::dropout::Unreliable;
-use crate::experiment::Experiment;
-use crate::fleet::Fleet;
-use crate::manifest::Fingerprint;
-use crate::reference::ClassMismatch;
+use crate::configuration::{ClassMismatch, Experiment};
+use crate::directory::Fingerprint;
+use crate::fleet::{Fleet, Threads, Unreliable};
 use crate::rounds::Rounds;
 use crate::setup::Setup;
-use crate::threads::Threads;
-use fedtvd_core::params::Params;
-use fedtvd_core::run::State;
-use fedtvd_core::statistic::Reference;
-use fedtvd_core::trainer::Trainer;
+use fedtvd_core::labels::Reference;
+use fedtvd_core::model::Params;
+use fedtvd_core::round::State;
+use fedtvd_core::train::Trainer;
 use fedtvd_nn::{Cpu, CpuError};
 use std::sync::Arc;
 use thiserror::Error;

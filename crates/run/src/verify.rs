@@ -1,15 +1,15 @@
 //! Recomputes rounds of a run and says whether the bits are the same, or where they part.
 
-use crate::checkpoint;
-use crate::checkpoints;
-use crate::digest;
+use crate::directory::checkpoint;
+use crate::directory::checkpoints;
+use crate::directory::digest;
 use crate::directory::{DirectoryError, RunDirectory};
-use crate::runner::{RunError, reopen};
+use crate::open::reopen;
+use crate::run_error::RunError;
 use crate::setup::Setup;
 use crate::simulation::{Resources, Workers, simulation};
-use fedtvd_core::layout::Layout;
-use fedtvd_core::params::Params;
-use fedtvd_core::record::RoundRecord;
+use fedtvd_core::model::{Layout, Params};
+use fedtvd_core::round::RoundRecord;
 use fedtvd_data::set::Places;
 use serde::Serialize;
 use std::collections::BTreeSet;

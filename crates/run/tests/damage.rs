@@ -3,8 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use fedtvd_data::set::Places;
-use fedtvd_run::config::Config;
-use fedtvd_run::experiment::Experiment;
+use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::Data;
 use fedtvd_run::simulation::Resources;

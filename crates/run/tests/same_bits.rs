@@ -1,18 +1,15 @@
 //! The same seed gives the same bits: for any number of workers, any order of arrival, from a reloaded state.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::record::{ClientRecord, RoundRecord};
-use fedtvd_core::round::{close, plan};
+use fedtvd_core::round::{
+    ClientFailure, ClientRecord, InMemory, RoundRecord, State, UpdatePart, Updates, Upload, close, plan,
+};
 use fedtvd_core::rules::Carried;
-use fedtvd_core::run::State;
-use fedtvd_core::samples::{Samples, Values};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::{Purpose, Stream};
-use fedtvd_core::updates::{InMemory, UpdatePart, Updates, Upload};
+use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::set::Loaded;
-use fedtvd_run::config::Config;
-use fedtvd_run::experiment::Experiment;
+use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::rounds::Rounds;
 use fedtvd_run::setup::{Data, Setup};
 use fedtvd_run::simulation::{Resources, Workers, simulation};

@@ -2,9 +2,8 @@
 
 use crate::request::{Failure, Output};
 use clap::{Args, Subcommand};
-use fedtvd_core::profile::ClientId;
-use fedtvd_net::identity::{AllowList, Listed};
-use fedtvd_net::identity::{Authority, AuthorityError, CertificateRequest};
+use fedtvd_core::round::ClientId;
+use fedtvd_net::identity::{AllowList, Authority, AuthorityError, CertificateRequest, Listed};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

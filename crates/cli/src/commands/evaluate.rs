@@ -3,12 +3,10 @@
 use crate::request::{Configured, Failure, Output, quoted};
 use anyhow::Context;
 use clap::Args;
-use fedtvd_core::layout::Layout;
-use fedtvd_core::params::Params;
-use fedtvd_core::trainer::Trainer as _;
+use fedtvd_core::model::{Layout, Params};
+use fedtvd_core::train::Trainer as _;
 use fedtvd_nn::Cpu;
-use fedtvd_run::config::Config;
-use fedtvd_run::experiment::Experiment;
+use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::setup::{Data, network};
 use serde::Serialize;
 use std::fmt::Write as _;

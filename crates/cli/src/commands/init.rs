@@ -2,7 +2,7 @@
 
 use crate::request::{Changes, Failure, Output};
 use clap::Args;
-use fedtvd_run::config::Config;
+use fedtvd_run::configuration::Config;
 use serde_json::json;
 
 /// Print a configuration.

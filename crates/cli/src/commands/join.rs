@@ -4,8 +4,7 @@ use crate::request::{Failure, Output, tell};
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_data::set::{DataOptions, Places};
-use fedtvd_net::client::{self, JoinError, Progress};
-use fedtvd_net::client::{ConnectionError, Security};
+use fedtvd_net::client::{self, ConnectionError, JoinError, Progress, Security};
 use serde::Serialize;
 use std::path::PathBuf;
 

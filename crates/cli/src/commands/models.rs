@@ -2,7 +2,7 @@
 
 use crate::request::{Failure, Output};
 use clap::Args;
-use fedtvd_core::layout::Layout;
+use fedtvd_core::model::Layout;
 use fedtvd_nn::models::{ALL, Model, named};
 use serde::Serialize;
 use std::fmt::Write as _;

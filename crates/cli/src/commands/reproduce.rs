@@ -19,7 +19,7 @@ use fedtvd_lab::figures::{figure_table, paper_figures};
 use fedtvd_lab::report::slug::slug;
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::runs::setting::shown;
-use fedtvd_run::config::Config;
+use fedtvd_run::configuration::Config;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 

@@ -4,12 +4,12 @@ use crate::request::{Configured, Failure, Output, Resources, per_cent, quoted, u
 use crate::terminal::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
+use fedtvd_run::RunError;
+use fedtvd_run::configuration::{Experiment, Value};
+use fedtvd_run::directory::{LAST, Summary};
 use fedtvd_run::estimate::{Estimate, estimate};
-use fedtvd_run::experiment::Experiment;
-use fedtvd_run::runner::{End, RunError, Runner};
+use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::summary::{LAST, Summary};
-use fedtvd_run::value::Value;
 use std::path::PathBuf;
 
 /// Run one experiment.

@@ -4,17 +4,15 @@ use crate::commands::run::{failure as run_failure, finished};
 use crate::request::{Configured, Failure, Output, per_cent, tell, workers};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
-use fedtvd_core::profile::ClientId;
-use fedtvd_core::record::RoundRecord;
+use fedtvd_core::round::{ClientId, RoundRecord};
 use fedtvd_net::client::Security;
-use fedtvd_net::event::{Event, Log as EventLog};
+use fedtvd_net::federation::{
+    Event, FederationError, Log as EventLog, Options, Ready, Work, ask, farewell, prepare,
+};
 use fedtvd_net::identity::AllowList;
-use fedtvd_net::server::rate_limited;
-use fedtvd_net::server::{Keys, Server};
-use fedtvd_net::start::{FederationError, Options, Ready, Work, farewell, prepare};
-use fedtvd_net::status::ask;
+use fedtvd_net::server::{Keys, Server, rate_limited};
+use fedtvd_run::directory::Summary;
 use fedtvd_run::runner::{End, Runner};
-use fedtvd_run::summary::Summary;
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
@@ -101,21 +99,22 @@ impl Serve {
             roster: self.roster.as_deref().map(|path| self.members(path)).transpose()?,
             least: self.least,
             deadline: self.deadline.map(Duration::try_from_secs_f64).transpose().map_err(Failure::request)?,
-            clients_judge: self.no_test_set,
+            clients_evaluate: self.no_test_set,
             workers: workers(self.workers)?,
         };
         let folder = self.out.join("federation");
         let log = rate_limited(self.logger(&folder));
         let prepared = prepare(config.as_ref(), &self.configured.places(), &self.out, options, log.clone());
-        let Ready { hall, work } = prepared.map_err(failure)?;
+        let Ready { coordinator, work } = prepared.map_err(failure)?;
         let listener = TcpListener::bind(self.listen)
             .with_context(|| format!("listening on {}", self.listen))
             .map_err(Failure::Work)?;
-        let server = Server::start(&hall, keys, listener, self.uploads).map_err(Failure::work)?;
+        let server = Server::start(&coordinator, keys, listener, self.uploads).map_err(Failure::work)?;
         let address = server.address().to_string();
-        fedtvd_run::files::write(&folder.join("address"), address.as_bytes()).map_err(Failure::work)?;
+        fedtvd_run::directory::files::write(&folder.join("address"), address.as_bytes())
+            .map_err(Failure::work)?;
         log(&Event::Listening { address });
-        let stopping = Arc::clone(&hall);
+        let stopping = Arc::clone(&coordinator);
         let pressed = AtomicBool::new(false);
         ctrlc::set_handler(move || {
             if pressed.swap(true, std::sync::atomic::Ordering::Relaxed) {
@@ -133,7 +132,8 @@ impl Serve {
             }
             Work::Rounds(runner) => self.rounds(runner, &log)?,
         };
-        farewell(&hall, &self.out, &summary, Duration::from_secs(self.farewell.into())).map_err(failure)?;
+        farewell(&coordinator, &self.out, &summary, Duration::from_secs(self.farewell.into()))
+            .map_err(failure)?;
         drop(server);
         self.output.answer(&summary, || finished(&summary))
     }

@@ -8,7 +8,7 @@ use fedtvd_data::export::{export, vacant};
 use fedtvd_data::split::{Dealt, Deck, PartitionFile, SplitKind, Terms};
 use fedtvd_data::statistics::Statistics;
 use fedtvd_lab::figures::{split_chart, split_text};
-use fedtvd_run::experiment::Experiment;
+use fedtvd_run::configuration::Experiment;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -3,11 +3,9 @@
 use crate::output::strategies_page;
 use crate::request::{Failure, Output};
 use clap::Args;
-use fedtvd_core::notation;
-use fedtvd_core::param::{Param, ParamKind};
-use fedtvd_core::spec::Spec;
+use fedtvd_core::rules::{Spec, notation};
+use fedtvd_core::settings::{Param, ParamKind, Value};
 use fedtvd_core::strategy::ALL;
-use fedtvd_core::value::Value;
 use serde::Serialize;
 use std::fmt::Write as _;
 

@@ -6,8 +6,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
 use fedtvd_lab::experiments::explanation::Explanation;
 use fedtvd_lab::figures::{distinct, illustration};
-use fedtvd_run::config::Config;
-use fedtvd_run::value::Value;
+use fedtvd_run::configuration::{Config, Value};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 

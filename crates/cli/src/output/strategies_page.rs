@@ -1,7 +1,7 @@
 //! Pages of the documentation that are made from the program itself.
 
 use crate::commands::strategies::default;
-use fedtvd_core::param::Param;
+use fedtvd_core::settings::Param;
 use fedtvd_core::strategy::ALL;
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ pub(crate) fn strategies() -> String {
          | name | changes | what it does |\n|---|---|---|\n",
     );
     for spec in ALL {
-        let recipe = (spec.build)(&fedtvd_core::spec::Settings::defaults(spec));
+        let recipe = (spec.build)(&fedtvd_core::rules::Settings::defaults(spec));
         let parts: Vec<String> = recipe.rules().iter().map(ToString::to_string).collect();
         let changes =
             if parts.is_empty() { "nothing: the others depart from it".to_owned() } else { parts.join(", ") };

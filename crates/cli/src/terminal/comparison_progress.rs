@@ -2,10 +2,10 @@
 
 use crate::commands::run::duration;
 use crate::request::{per_cent, tell};
-use fedtvd_core::local::Local;
+use fedtvd_core::train::Local;
 use fedtvd_lab::experiments::comparison::Comparison;
 use fedtvd_lab::experiments::sweep::{Event, Standing};
-use fedtvd_run::summary::images;
+use fedtvd_run::directory::images;
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;

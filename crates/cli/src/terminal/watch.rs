@@ -4,7 +4,7 @@ use crate::commands::run::duration;
 use crate::request::{Failure, Output, per_cent, tell};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
-use fedtvd_core::record::RoundRecord;
+use fedtvd_core::round::RoundRecord;
 use fedtvd_run::runner::Runner;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;

@@ -10,11 +10,9 @@
 //!
 //! Ren et al., "Balanced Meta-Softmax", NeurIPS 2020; Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
 
-use crate::param::{Param, Range};
-use crate::recipe::Recipe;
-use crate::rules::Loss;
-use crate::spec::{Property, Settings, Spec};
-use crate::statistic::{Reference, size};
+use crate::labels::{Reference, size};
+use crate::rules::{Loss, Property, Recipe, Settings, Spec};
+use crate::settings::{Param, Range};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {

@@ -13,10 +13,8 @@
 //! Reddi et al., "Adaptive Federated Optimization", ICLR 2021.
 
 use crate::memory::Memory;
-use crate::param::{Param, Range};
-use crate::recipe::Recipe;
-use crate::rules::ServerRule;
-use crate::spec::{Property, Settings, Spec};
+use crate::rules::{Property, Recipe, ServerRule, Settings, Spec};
+use crate::settings::{Param, Range};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {

@@ -7,17 +7,16 @@
 //!
 //! McMahan et al., "Communication-Efficient Learning of Deep Networks from Decentralized Data", AISTATS 2017.
 
-use crate::local::LocalRun;
+use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
-use crate::param::{Param, Range};
-use crate::params::Params;
-use crate::profile::Profile;
-use crate::recipe::{Recipe, Strategy};
-use crate::rules::{Combine, LocalRule, Loss, Needs, ServerRule, Shares, Task, Trained, Weighting};
-use crate::spec::{Settings, Spec};
-use crate::statistic::{Ask, Reference};
-use crate::trainer::{TrainFailure, Trainer};
-use crate::updates::{Accepted, ReadFailure, UpdatePart};
+use crate::model::Params;
+use crate::round::{Accepted, Profile, ReadFailure, UpdatePart};
+use crate::rules::{
+    Combine, LocalRule, Loss, Needs, Recipe, ServerRule, Settings, Shares, Spec, Strategy, Task, Trained,
+    Weighting,
+};
+use crate::settings::{Param, Range};
+use crate::train::{LocalRun, TrainFailure, Trainer};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {

@@ -11,13 +11,11 @@
 //!
 //! "FedDkw: Federated Learning with Dynamic Kullback-Leibler-divergence Weight", ACM 2023, 10.1145/3594779.
 
+use crate::labels::{Ask, Statistic, size};
 use crate::memory::Memory;
-use crate::param::{Param, Range};
-use crate::profile::Profile;
-use crate::recipe::Recipe;
-use crate::rules::{Shares, Weighting};
-use crate::spec::{Settings, Spec};
-use crate::statistic::{Ask, Statistic, size};
+use crate::round::Profile;
+use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
+use crate::settings::{Param, Range};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -8,11 +8,9 @@
 //!
 //! Zhang et al., "Federated Learning with Label Distribution Skew via Logits Calibration", ICML 2022.
 
-use crate::param::{Param, Range};
-use crate::recipe::Recipe;
-use crate::rules::Loss;
-use crate::spec::{Property, Settings, Spec};
-use crate::statistic::Reference;
+use crate::labels::Reference;
+use crate::rules::{Loss, Property, Recipe, Settings, Spec};
+use crate::settings::{Param, Range};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {

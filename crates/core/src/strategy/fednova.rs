@@ -10,11 +10,9 @@
 //!
 //! Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020.
 
-use crate::params::Params;
-use crate::recipe::Recipe;
-use crate::rules::Combine;
-use crate::spec::{Property, Spec};
-use crate::updates::{Accepted, ReadFailure, UpdatePart};
+use crate::model::Params;
+use crate::round::{Accepted, ReadFailure, UpdatePart};
+use crate::rules::{Combine, Property, Recipe, Spec};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {

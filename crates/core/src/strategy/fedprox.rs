@@ -8,14 +8,10 @@
 //!
 //! Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020.
 
-use crate::local::LocalRun;
 use crate::memory::Memory;
-use crate::param::{Param, Range};
-use crate::pass::Pull;
-use crate::recipe::Recipe;
-use crate::rules::{LocalRule, Needs, Task, Trained};
-use crate::spec::{Property, Settings, Spec};
-use crate::trainer::{TrainFailure, Trainer};
+use crate::rules::{LocalRule, Needs, Property, Recipe, Settings, Spec, Task, Trained};
+use crate::settings::{Param, Range};
+use crate::train::{LocalRun, Pull, TrainFailure, Trainer};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {

@@ -12,13 +12,11 @@
 //!
 //! Selo, Kundroo, Kim, "FedTVD: Balancing Data Quality and Quantity for Robust Federated Learning", FGCS 2025.
 
+use crate::labels::{Ask, Statistic};
 use crate::memory::Memory;
-use crate::param::{Param, Range};
-use crate::profile::Profile;
-use crate::recipe::Recipe;
-use crate::rules::{Shares, Weighting};
-use crate::spec::{Settings, Spec};
-use crate::statistic::{Ask, Statistic};
+use crate::round::Profile;
+use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
+use crate::settings::{Param, Range};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::sync::Arc;
 

@@ -10,12 +10,10 @@
 //!
 //! nclabteam/FedEasy, commit 6c4c2f9, `mak/strategies/fedtvd_strategy.py` and `mak/clients/fedtvd_client.py`.
 
+use crate::labels::{Ask, Statistic};
 use crate::memory::Memory;
-use crate::profile::Profile;
-use crate::recipe::Recipe;
-use crate::rules::{Shares, Weighting};
-use crate::spec::{Settings, Spec};
-use crate::statistic::{Ask, Statistic};
+use crate::round::Profile;
+use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
 use crate::strategy::fedavg::{mixed, size_shares};
 use crate::strategy::fedtvd::{LAMBDA, softmax};
 use std::sync::Arc;

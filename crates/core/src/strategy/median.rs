@@ -9,11 +9,9 @@
 //!
 //! Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates", ICML 2018.
 
-use crate::params::Params;
-use crate::recipe::Recipe;
-use crate::rules::Combine;
-use crate::spec::{Property, Spec};
-use crate::updates::{Accepted, ReadFailure, UpdatePart};
+use crate::model::Params;
+use crate::round::{Accepted, ReadFailure, UpdatePart};
+use crate::rules::{Combine, Property, Recipe, Spec};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {

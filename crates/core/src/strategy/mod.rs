@@ -15,7 +15,7 @@ mod median;
 mod scaffold;
 mod uniform;
 
-use crate::spec::Spec;
+use crate::rules::spec::Spec;
 
 /// Every method that can be named.
 pub const ALL: &[&Spec] = &[

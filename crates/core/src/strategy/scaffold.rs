@@ -12,12 +12,9 @@
 //!
 //! Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020.
 
-use crate::local::LocalRun;
 use crate::memory::Memory;
-use crate::recipe::{Recipe, Rule};
-use crate::rules::{Carried, Extent, LocalRule, Needs, Task, Trained};
-use crate::spec::{Property, Spec};
-use crate::trainer::{TrainFailure, Trainer};
+use crate::rules::{Carried, Extent, LocalRule, Needs, Property, Recipe, Rule, Spec, Task, Trained};
+use crate::train::{LocalRun, TrainFailure, Trainer};
 use std::sync::Arc;
 
 const CONTROL: &str = "control";

@@ -4,12 +4,10 @@
 //! s_k = 1 / K
 //! ```
 
+use crate::labels::Ask;
 use crate::memory::Memory;
-use crate::profile::Profile;
-use crate::recipe::Recipe;
-use crate::rules::{Shares, Weighting};
-use crate::spec::Spec;
-use crate::statistic::Ask;
+use crate::round::Profile;
+use crate::rules::{Recipe, Shares, Spec, Weighting};
 use crate::strategy::fedavg::size_shares;
 use std::sync::Arc;
 

@@ -1,9 +1,7 @@
 //! Any two registered names make a strategy, or an error that names both.
 
 use crate::federation::{SKEWED, local, run, skewed};
-use fedtvd_core::notation::{self, NotationError};
-use fedtvd_core::recipe::{Rule, Strategy};
-use fedtvd_core::spec::{Settings, Spec};
+use fedtvd_core::rules::{NotationError, Rule, Settings, Spec, Strategy, notation};
 use fedtvd_core::strategy::ALL;
 
 fn parts(spec: &Spec) -> Vec<Rule> {

@@ -2,20 +2,15 @@
 //! others depart.
 
 use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, upload, vector};
-use fedtvd_core::exact::{Exact, Quadratic};
-use fedtvd_core::hardened;
-use fedtvd_core::job::Job;
-use fedtvd_core::local::{Local, LocalRun};
+use fedtvd_core::labels::{Ask, Reference, Statistic};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::notation;
-use fedtvd_core::param::{Param, ParamKind};
-use fedtvd_core::profile::Profile;
-use fedtvd_core::round::plan;
-use fedtvd_core::run::Mode;
-use fedtvd_core::spec::{Property, Spec};
-use fedtvd_core::statistic::{Ask, Reference, Statistic};
+use fedtvd_core::round::{Job, Mode, Profile, hardened, plan};
+use fedtvd_core::rules::{Property, Spec, notation};
+use fedtvd_core::settings::{Param, ParamKind};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
+use fedtvd_core::train::exact::{Exact, Quadratic};
+use fedtvd_core::train::{Local, LocalRun};
 
 /// Every strategy with its defaults.
 fn defaults(label: &str) -> Federation {
@@ -136,7 +131,7 @@ fn a_client_says_what_the_strategy_asks_for_and_nothing_more() {
         let mut federation = defaults(spec.name);
         let Federation { run, state, sites, .. } = &mut federation;
         let asked = run.strategy.weighting.asks();
-        let brings_weights = (spec.build)(&fedtvd_core::spec::Settings::defaults(spec)).weighting.is_some();
+        let brings_weights = (spec.build)(&fedtvd_core::rules::Settings::defaults(spec)).weighting.is_some();
         assert!(brings_weights || asked == Ask::Nothing, "{} needs no statistic", spec.name);
         for ask in Ask::ALL {
             let statistic = ask.answer(&sites[1].counts, &q);

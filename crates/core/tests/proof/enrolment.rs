@@ -1,10 +1,8 @@
 //! Enrolment: no honest client is refused, whatever its labels; what no labels can give is a lie.
 
 use crate::federation::{local, run, strategy, vector};
-use fedtvd_core::enrolment::Refusal;
-use fedtvd_core::profile::Profile;
-use fedtvd_core::run::{Run, State};
-use fedtvd_core::statistic::{Ask, Reference, Statistic, size};
+use fedtvd_core::labels::{Ask, Reference, Statistic, size};
+use fedtvd_core::round::{Profile, Refusal, Run, State};
 use fedtvd_core::strategy::ALL;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,25 +1,17 @@
 //! A tiny federation in memory: plan, train at every site, close, through the public functions alone.
 
-use fedtvd_core::client;
-use fedtvd_core::exact::{Exact, Quadratic, Regression};
-use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::job::Job;
-use fedtvd_core::layout::{LayerKind, Layout, Role, Tensor};
-use fedtvd_core::local::Local;
+use fedtvd_core::labels::{Reference, size};
 use fedtvd_core::memory::{Array, Memory};
-use fedtvd_core::notation;
-use fedtvd_core::params::Params;
-use fedtvd_core::pass::{Pass, Sgd};
-use fedtvd_core::profile::{ClientData, ClientId, Profile};
-use fedtvd_core::recipe::Strategy;
-use fedtvd_core::record::RoundRecord;
-use fedtvd_core::round::{close, plan};
-use fedtvd_core::run::{Mode, Run, State};
-use fedtvd_core::samples::{Samples, Values};
-use fedtvd_core::statistic::{Reference, size};
-use fedtvd_core::step::Reach;
-use fedtvd_core::trainer::{Evaluation, PassReport, TrainFailure, Trainer};
-use fedtvd_core::updates::{InMemory, Report, Upload};
+use fedtvd_core::model::{LayerKind, Layout, Params, Role, Tensor};
+use fedtvd_core::round::{
+    ClientData, ClientFailure, ClientId, InMemory, Job, Mode, Profile, Report, RoundRecord, Run, State,
+    Upload, close, plan,
+};
+use fedtvd_core::rules::{Strategy, notation};
+use fedtvd_core::train::exact::{Exact, Quadratic, Regression};
+use fedtvd_core::train::{
+    Evaluation, Local, Pass, PassReport, Reach, Samples, Sgd, TrainFailure, Trainer, Values, client,
+};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -2,10 +2,8 @@
 
 use crate::federation::{Federation, local, quadratics, run};
 use crate::vectors::{number, numbers, read, rows, same, same_f32, settled};
-use fedtvd_core::local::Local;
-use fedtvd_core::pass::Sgd;
 use fedtvd_core::round::plan;
-use fedtvd_core::step::Reach;
+use fedtvd_core::train::{Local, Reach, Sgd};
 use serde_json::Value;
 
 fn golden() -> Value {

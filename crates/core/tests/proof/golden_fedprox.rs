@@ -2,9 +2,8 @@
 
 use crate::federation::{local, quadratics, run};
 use crate::vectors::{number, numbers, read, rows, same_f32, settled, widened};
-use fedtvd_core::pass::Pull;
-use fedtvd_core::step::step;
 use fedtvd_core::stream::Key;
+use fedtvd_core::train::{Pull, step};
 use serde_json::Value;
 
 /// The model of a single client after so many steps under FedProx.

@@ -2,10 +2,10 @@
 
 use crate::federation::{Federation, Site, local, run, strategy, vector};
 use crate::vectors::{counts, numbers, read, rows, same, same_f32};
-use fedtvd_core::exact::{Exact, Regression};
+use fedtvd_core::labels::Reference;
 use fedtvd_core::round::plan;
-use fedtvd_core::samples::{Samples, Values};
-use fedtvd_core::statistic::Reference;
+use fedtvd_core::train::exact::{Exact, Regression};
+use fedtvd_core::train::{Samples, Values};
 use serde_json::Value;
 use std::sync::Arc;
 

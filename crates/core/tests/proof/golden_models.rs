@@ -2,12 +2,10 @@
 
 use crate::federation::{Federation, Site, local, run, upload, vector};
 use crate::vectors::{counts, number, numbers, read, rows, same, same_f32};
-use fedtvd_core::exact::{Exact, Quadratic};
-use fedtvd_core::layout::{LayerKind, Layout, Role, Tensor};
-use fedtvd_core::params::Params;
-use fedtvd_core::round::plan;
-use fedtvd_core::statistic::Reference;
-use fedtvd_core::updates::Upload;
+use fedtvd_core::labels::Reference;
+use fedtvd_core::model::{LayerKind, Layout, Params, Role, Tensor};
+use fedtvd_core::round::{Upload, plan};
+use fedtvd_core::train::exact::{Exact, Quadratic};
 use serde_json::Value;
 use std::sync::Arc;
 

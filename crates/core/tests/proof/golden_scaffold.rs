@@ -2,8 +2,8 @@
 
 use crate::federation::{Federation, local, quadratics, run};
 use crate::vectors::{numbers, read, rows, same_f32, settled};
-use fedtvd_core::local::Local;
 use fedtvd_core::round::plan;
+use fedtvd_core::train::Local;
 use serde_json::Value;
 
 fn golden() -> Value {

@@ -2,10 +2,10 @@
 
 use crate::federation::strategy;
 use crate::vectors::{counts, number, numbers, read, same};
+use fedtvd_core::labels::{Reference, Statistic, released_distance, size, tvd};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::profile::Profile;
+use fedtvd_core::round::Profile;
 use fedtvd_core::rules::Shares;
-use fedtvd_core::statistic::{Reference, Statistic, released_distance, size, tvd};
 use serde_json::Value;
 
 fn fedtvd() -> Value {

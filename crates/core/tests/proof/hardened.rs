@@ -1,14 +1,11 @@
 //! Hardened mode: no claim that can be enrolled makes a client count more than 1.6/K.
 
 use crate::federation::{SKEWED, local, run, skewed, upload, vector};
-use fedtvd_core::hardened::shares;
+use fedtvd_core::labels::{Ask, Reference, Statistic, size};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::profile::Profile;
-use fedtvd_core::round::{close, plan};
-use fedtvd_core::run::{Mode, Run, State};
-use fedtvd_core::statistic::{Ask, Reference, Statistic, size};
+use fedtvd_core::round::hardened::shares;
+use fedtvd_core::round::{InMemory, Mode, Profile, Run, State, close, plan};
 use fedtvd_core::strategy::ALL;
-use fedtvd_core::updates::InMemory;
 use proptest::collection::vec;
 use proptest::prelude::*;
 

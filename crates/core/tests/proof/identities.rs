@@ -1,15 +1,12 @@
 //! Equalities between methods and between ways to run them, to the bit.
 
 use crate::federation::{Federation, SKEWED, Site, bits, local, run, skewed, vector};
-use fedtvd_core::exact::{Exact, Problem, Quadratic};
-use fedtvd_core::local::Local;
-use fedtvd_core::pass::{Pass, Pull, Sgd};
-use fedtvd_core::spec::{Settings, Spec};
-use fedtvd_core::statistic::Reference;
-use fedtvd_core::step::step;
+use fedtvd_core::labels::Reference;
+use fedtvd_core::rules::{Settings, Spec};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
-use fedtvd_core::trainer::Trainer;
+use fedtvd_core::train::exact::{Exact, Problem, Quadratic};
+use fedtvd_core::train::{Local, Pass, Pull, Sgd, Trainer, step};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -3,18 +3,15 @@
 use crate::federation::{
     Federation, Site, bits, buffered_layout, local, quadratics, run, strategy, upload, vector,
 };
-use fedtvd_core::exact::{Exact, Problem, Quadratic};
-use fedtvd_core::hardened::shares;
-use fedtvd_core::job::Job;
-use fedtvd_core::local::Local;
+use fedtvd_core::labels::{Reference, size, tvd};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::params::Params;
-use fedtvd_core::profile::Profile;
-use fedtvd_core::round::plan;
+use fedtvd_core::model::Params;
+use fedtvd_core::round::hardened::shares;
+use fedtvd_core::round::{Job, Mode, Profile, Run, plan};
 use fedtvd_core::rules::Shares;
-use fedtvd_core::run::{Mode, Run};
-use fedtvd_core::statistic::{Reference, size, tvd};
 use fedtvd_core::strategy::ALL;
+use fedtvd_core::train::Local;
+use fedtvd_core::train::exact::{Exact, Problem, Quadratic};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -1,12 +1,9 @@
 //! A rejected update is as if its client had not answered, whatever the strategy; too few leave all as it was.
 
 use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
-use fedtvd_core::failure::ClientFailure as Failure;
-use fedtvd_core::job::Job;
 use fedtvd_core::memory::Memory;
-use fedtvd_core::round::plan;
+use fedtvd_core::round::{ClientFailure as Failure, Job, Upload, plan};
 use fedtvd_core::strategy::ALL;
-use fedtvd_core::updates::Upload;
 
 /// A lie, and what it must be rejected as.
 type Lie = (&'static str, fn(&mut Upload), fn(&Failure) -> bool);
@@ -70,7 +67,7 @@ fn second_round(label: &str) -> (Federation, Vec<Job>, Answers) {
 
 /// The bytes of the state after the round, and why the liar did not count.
 fn closed(federation: &Federation, jobs: &[Job], answers: Answers) -> (Vec<u8>, Option<Failure>) {
-    let updates = fedtvd_core::updates::InMemory::new(&federation.run, &federation.state, jobs, answers);
+    let updates = fedtvd_core::round::InMemory::new(&federation.run, &federation.state, jobs, answers);
     let (next, record) =
         fedtvd_core::round::close(&federation.run, &federation.state, jobs, &updates).unwrap();
     let liar = record.clients.into_iter().find(|client| client.client == LIAR).unwrap();

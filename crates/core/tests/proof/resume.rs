@@ -1,13 +1,9 @@
 //! The same bits before and after a resume, wherever a run is stopped.
 
 use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
-use fedtvd_core::job::Job;
 use fedtvd_core::memory::Memory;
-use fedtvd_core::record::RoundRecord;
-use fedtvd_core::round::plan;
-use fedtvd_core::run::State;
+use fedtvd_core::round::{Job, RoundRecord, State, Upload, plan};
 use fedtvd_core::strategy::ALL;
-use fedtvd_core::updates::Upload;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

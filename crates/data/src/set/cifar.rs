@@ -6,7 +6,7 @@ use super::places::{Place, file};
 use crate::decode::archive::each_member;
 use crate::decode::cifar::{IMAGE, Layout, records};
 use crate::decode::{Flaw, Source};
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::train::{Samples, Values};
 use std::sync::Arc;
 
 /// Mean and deviation of red, green and blue over CIFAR-10's training set, used for both sets, for training

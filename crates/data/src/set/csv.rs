@@ -6,7 +6,7 @@ use super::load::{LoadError, Loaded};
 use crate::decode::Source;
 use crate::decode::table::{Table, table};
 use crate::split::Groups;
-use fedtvd_core::samples::Samples;
+use fedtvd_core::train::Samples;
 use std::path::Path;
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! Numbers are standardised by the mean and deviation of the training rows. A missing number becomes the mean,
 //! and a further input says that it was missing. A category becomes one input per value, all 0 if it is missing.
 
-use fedtvd_core::samples::Values;
+use fedtvd_core::train::Values;
 
 /// One column.
 #[derive(Clone, Debug, PartialEq)]

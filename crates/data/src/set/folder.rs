@@ -4,7 +4,7 @@ use super::features::{test_rows, train_first};
 use super::load::{LoadError, Loaded};
 use crate::decode::picture::picture;
 use crate::decode::{Flaw, Source};
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::train::{Samples, Values};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

@@ -10,7 +10,7 @@ use super::places;
 use crate::decode::heart::{MEASUREMENTS, Patient, patients};
 use crate::decode::{Flaw, Source};
 use crate::split::Groups;
-use fedtvd_core::samples::Samples;
+use fedtvd_core::train::Samples;
 use std::path::Path;
 use std::sync::Arc;
 

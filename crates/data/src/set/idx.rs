@@ -5,7 +5,7 @@ use super::load::{LoadError, Loaded};
 use super::places::file;
 use crate::decode::{Flaw, Source, idx};
 use crate::split::Groups;
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::train::{Samples, Values};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use super::load::{LoadError, Loaded};
 use crate::split::Groups;
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::train::{Samples, Values};
 use std::sync::Arc;
 
 /// The first round(n_c r^c) rows of each class c, and at least one.

@@ -7,7 +7,7 @@ use crate::decode::Flaw;
 use crate::decode::cifar::Layout;
 use crate::mini::{self, MiniError};
 use crate::split::Groups;
-use fedtvd_core::samples::{Augment, Samples, SamplesError};
+use fedtvd_core::train::{Augment, Samples, SamplesError};
 use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;

@@ -6,7 +6,7 @@
 use super::load::{LoadError, Loaded};
 use crate::decode::npy::{Array, Numbers, array, npy};
 use crate::decode::{Flaw, Source, json};
-use fedtvd_core::samples::{Samples, Values};
+use fedtvd_core::train::{Samples, Values};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;

@@ -240,7 +240,7 @@ fn ranks(values: &[f64]) -> Vec<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedtvd_core::statistic::Reference;
+    use fedtvd_core::labels::Reference;
 
     const SPLIT: Correlated = Correlated {
         clients: 100,

@@ -4,7 +4,7 @@ use super::correlated::tolerance;
 use super::{Deck, Partition, PartitionFile, SplitError, SplitKind, SplitOptions};
 use crate::holdout::{self, ClientRows, keep_back};
 use crate::statistics::{Statistics, counts};
-use fedtvd_core::statistic::Reference;
+use fedtvd_core::labels::Reference;
 
 /// What a split is made for.
 #[derive(Clone, Copy, Debug)]

@@ -3,7 +3,7 @@
 use super::SplitError;
 use super::partition::Partition;
 use crate::hex;
-use fedtvd_core::samples::Samples;
+use fedtvd_core::train::Samples;
 use sha2::{Digest, Sha256};
 
 /// The natural owner of each training row: a hospital, a writer, a column of a table.

@@ -82,7 +82,7 @@ fn chosen(weights: &[f64], unit: f64) -> usize {
 mod tests {
     use super::*;
     use crate::statistics::Statistics;
-    use fedtvd_core::statistic::Reference;
+    use fedtvd_core::labels::Reference;
 
     #[test]
     fn sizes_are_equal_and_the_skew_is_that_of_a_concentration_divided_by_the_classes() {

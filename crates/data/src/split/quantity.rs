@@ -68,7 +68,7 @@ pub(crate) fn ends(shares: &[f64], n: usize) -> Vec<usize> {
 mod tests {
     use super::*;
     use crate::statistics::Statistics;
-    use fedtvd_core::statistic::Reference;
+    use fedtvd_core::labels::Reference;
 
     #[test]
     fn sizes_vary_as_the_dirichlet_says_and_labels_do_not() {

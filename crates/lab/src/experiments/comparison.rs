@@ -2,12 +2,9 @@
 
 use crate::experiments::grid::{Cell, GridError, cells};
 use crate::experiments::sweep::Sweep;
-use fedtvd_core::statistic::{Reference, tvd};
-use fedtvd_run::axes::Axis;
-use fedtvd_run::config::Config;
-use fedtvd_run::experiment::{Experiment, ExperimentError};
+use fedtvd_core::labels::{Reference, tvd};
+use fedtvd_run::configuration::{Axis, Config, Experiment, ExperimentError, Value};
 use fedtvd_run::setup::SetupError;
-use fedtvd_run::value::Value;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
@@ -129,7 +126,7 @@ fn repeated(words: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedtvd_run::axes::axes;
+    use fedtvd_run::configuration::axes;
 
     #[test]
     fn a_comparison_and_a_sweep_over_the_same_have_the_same_folders() {

@@ -2,9 +2,8 @@
 
 use crate::experiments::preset::protocol;
 use crate::runs::setting::shown;
-use fedtvd_core::param::ParamKind;
-use fedtvd_run::config::Config;
-use fedtvd_run::keys;
+use fedtvd_core::settings::ParamKind;
+use fedtvd_run::configuration::{Config, keys};
 
 /// Keys that say what is run or what is noted of it, not how.
 const FREE: [&str; 6] = ["name", "seed", "data.set", "model.name", "strategy.name", "evaluation.details"];

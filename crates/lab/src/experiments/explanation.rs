@@ -1,13 +1,9 @@
 //! How much each of some clients would count, and why: a weighting without a round.
 
-use fedtvd_core::hardened;
+use fedtvd_core::labels::{Reference, ReferenceError, size, tvd};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::profile::{ClientId, Profile};
-use fedtvd_core::record::effective;
-use fedtvd_core::statistic::{Reference, ReferenceError, size, tvd};
-use fedtvd_run::config::Config;
-use fedtvd_run::experiment::{Experiment, ExperimentError};
-use fedtvd_run::reference::ClassMismatch;
+use fedtvd_core::round::{ClientId, Profile, effective, hardened};
+use fedtvd_run::configuration::{ClassMismatch, Config, Experiment, ExperimentError};
 use serde::Serialize;
 use thiserror::Error;
 

@@ -1,11 +1,8 @@
 //! A grid of runs: every combination of a sweep's lists, each run once.
 
-use fedtvd_core::notation::NotationError;
-use fedtvd_run::axes::Axis;
-use fedtvd_run::config::{Config, ConfigError};
-use fedtvd_run::digest::sha256;
-use fedtvd_run::experiment::{Experiment, ExperimentError};
-use fedtvd_run::value::Value;
+use fedtvd_core::rules::NotationError;
+use fedtvd_run::configuration::{Axis, Config, ConfigError, Experiment, ExperimentError, Value};
+use fedtvd_run::directory::sha256;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
@@ -138,7 +135,7 @@ fn folder(config: &Config, experiment: &Experiment) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedtvd_run::axes::axes;
+    use fedtvd_run::configuration::axes;
 
     fn grid(text: &str) -> Result<Vec<Cell>, GridError> {
         cells(&Config::parse(text).unwrap(), &axes(text).unwrap())

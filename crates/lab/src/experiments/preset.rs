@@ -3,10 +3,7 @@
 use crate::experiments::grid::{Cell, GridError, cells, swept};
 use crate::experiments::paper::{Figure, figures};
 use fedtvd_data::split::SplitKind;
-use fedtvd_run::axes::Axis;
-use fedtvd_run::config::Config;
-use fedtvd_run::experiment::Experiment;
-use fedtvd_run::value::Value;
+use fedtvd_run::configuration::{Axis, Config, Experiment, Value};
 use std::collections::BTreeSet;
 
 /// One of the paper's experiments.

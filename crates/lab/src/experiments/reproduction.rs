@@ -150,7 +150,7 @@ pub fn csv(rows: &[PaperRow]) -> String {
 mod tests {
     use super::*;
     use crate::experiments::preset::protocol;
-    use fedtvd_run::summary::Summary;
+    use fedtvd_run::directory::Summary;
 
     fn done(accuracy: f64) -> Standing {
         Standing::Done(Box::new(Summary {

@@ -2,14 +2,14 @@
 //! interrupted is resumed, what failed is tried again. Sweeps, comparisons and reproductions all run by it.
 
 use crate::experiments::grid::Cell;
-use fedtvd_core::record::RoundRecord;
+use fedtvd_core::round::RoundRecord;
 use fedtvd_data::set::Places;
-use fedtvd_run::directory::{DirectoryError, RunDirectory};
-use fedtvd_run::experiment::Experiment;
-use fedtvd_run::runner::{End, RunError, Runner};
+use fedtvd_run::RunError;
+use fedtvd_run::configuration::Experiment;
+use fedtvd_run::directory::{DirectoryError, RunDirectory, Summary};
+use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup, SetupError};
 use fedtvd_run::simulation::Resources;
-use fedtvd_run::summary::Summary;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -157,8 +157,7 @@ impl<'a> Sweep<'a> {
 mod tests {
     use super::*;
     use crate::experiments::grid::cells;
-    use fedtvd_run::axes::axes;
-    use fedtvd_run::config::Config;
+    use fedtvd_run::configuration::{Config, axes};
 
     #[test]
     fn a_run_stands_as_its_directory_says() {

@@ -4,7 +4,7 @@ use super::axis::{Frame, Unit, bounds};
 use super::palette::Colour;
 use super::scene::{Anchor, Scene, Stroke};
 use crate::runs::setting::Setting;
-use fedtvd_core::profile::ClientId;
+use fedtvd_core::round::ClientId;
 
 /// The clients of one seed under several strategies.
 #[derive(Clone, Debug)]

@@ -9,7 +9,7 @@ use crate::report::heading::count;
 use crate::report::slug::slug;
 use crate::runs::collection::Collection;
 use crate::runs::setting::{Setting, shown};
-use fedtvd_run::config::Config;
+use fedtvd_run::configuration::Config;
 use std::fmt::Write as _;
 
 /// One of the paper's figures, drawn.

@@ -11,7 +11,7 @@ use super::svg::{Medium, svg};
 use crate::report::slug::slug;
 use crate::runs::record::Record;
 use crate::runs::setting::Setting;
-use fedtvd_core::drift::Drift;
+use fedtvd_core::round::Drift;
 use std::collections::BTreeSet;
 
 /// A figure of a report.

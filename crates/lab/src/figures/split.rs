@@ -122,7 +122,7 @@ pub(crate) fn spread(clients: &[ClientStatistics], most: usize) -> Vec<&ClientSt
 mod tests {
     use super::*;
     use crate::figures::scene::Shape;
-    use fedtvd_core::statistic::Reference;
+    use fedtvd_core::labels::Reference;
     use fedtvd_data::split::Partition;
 
     #[test]

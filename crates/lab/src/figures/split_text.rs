@@ -56,7 +56,7 @@ fn marks(client: &ClientStatistics, per_column: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedtvd_core::statistic::Reference;
+    use fedtvd_core::labels::Reference;
     use fedtvd_data::split::Partition;
 
     #[test]

@@ -1,8 +1,7 @@
 //! The commands that repeat a setting's runs, without directories and worker counts.
 
 use crate::runs::setting::Setting;
-use fedtvd_run::config::Config;
-use fedtvd_run::value::Value;
+use fedtvd_run::configuration::{Config, Value};
 
 /// One command per mode of weighing.
 pub fn commands(setting: &Setting) -> Vec<String> {

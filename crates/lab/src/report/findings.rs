@@ -13,7 +13,7 @@ use crate::runs::record::{Record, Unfinished};
 use crate::runs::setting::{Setting, place};
 use crate::stats::summary::{Deviation, LAST, LEAST_FOR_A_TEST, Question, Row, rows};
 use crate::stats::verdict::{listed, verdict, verdict_over_settings};
-use fedtvd_run::value::Value;
+use fedtvd_run::configuration::Value;
 use std::fmt::Write as _;
 
 /// A report. Apart from its timing, nothing in it depends on where, when or in how many pieces the runs were made.

@@ -2,8 +2,7 @@
 
 use crate::runs::setting::{Setting, shown};
 use fedtvd_core::round::cohort_size;
-use fedtvd_run::config::Config;
-use fedtvd_run::value::Value;
+use fedtvd_run::configuration::{Config, Value};
 
 /// Data, clients, split, model, seeds and rounds of some runs.
 pub fn heading(setting: &Setting) -> String {

@@ -1,12 +1,8 @@
 //! What a report keeps of one run directory.
 
-use fedtvd_core::drift::Drift;
-use fedtvd_core::profile::ClientId;
-use fedtvd_core::record::{RoundRecord, Spread};
-use fedtvd_run::config::{Config, ConfigError};
-use fedtvd_run::directory::{DirectoryError, RunDirectory};
-use fedtvd_run::manifest::Manifest;
-use fedtvd_run::summary::{LAST, Summary};
+use fedtvd_core::round::{ClientId, Drift, RoundRecord, Spread};
+use fedtvd_run::configuration::{Config, ConfigError};
+use fedtvd_run::directory::{DirectoryError, LAST, Manifest, RunDirectory, Summary};
 use std::collections::BTreeMap;
 use std::path::Path;
 use thiserror::Error;
@@ -118,7 +114,7 @@ pub fn read(path: &Path) -> Result<Found, RecordError> {
     let (manifest, lines) = (directory.manifest()?, directory.lines()?);
     let Some(summary) = directory.summary()? else {
         let whole = |path| match config.get(path) {
-            fedtvd_run::value::Value::Whole(whole) => whole,
+            fedtvd_run::configuration::Value::Whole(whole) => whole,
             _ => 0,
         };
         let (seed, rounds) = (whole("seed"), whole("rounds"));

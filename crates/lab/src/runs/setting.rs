@@ -2,12 +2,10 @@
 
 use crate::runs::caveats::{all_seeds, fewer_seeds, odd_splits};
 use crate::runs::record::Record;
-use fedtvd_core::notation;
-use fedtvd_core::param::ParamKind;
+use fedtvd_core::rules::notation;
+use fedtvd_core::settings::ParamKind;
 use fedtvd_core::strategy::ALL;
-use fedtvd_run::config::Config;
-use fedtvd_run::keys::{self, Key};
-use fedtvd_run::value::Value;
+use fedtvd_run::configuration::{Config, Key, Value, keys};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 

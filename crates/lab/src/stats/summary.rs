@@ -7,7 +7,7 @@ use crate::stats::holm::holm;
 use crate::stats::statistics::{deviation, interval, mean, paired};
 use serde::Serialize;
 
-pub use fedtvd_run::summary::LAST;
+pub use fedtvd_run::directory::LAST;
 
 /// One strategy over all seeds. Accuracies are fractions.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -145,7 +145,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let effective: Vec<f64> =
         records.iter().flat_map(|run| run.effective.iter().copied().flatten()).collect();
     let fairness: Option<Vec<_>> = records.iter().map(|run| run.clients).collect();
-    let fair = |part: fn(&fedtvd_core::record::Spread) -> f64| {
+    let fair = |part: fn(&fedtvd_core::round::Spread) -> f64| {
         fairness.as_ref().map(|all| mean(&all.iter().map(part).collect::<Vec<_>>()))
     };
     let bytes = |part: fn(&Record) -> u64| {

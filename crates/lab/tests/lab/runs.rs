@@ -1,10 +1,9 @@
 //! Runs that nobody ran, for tests of what is made of runs.
 
-use fedtvd_core::record::{ClientRecord, RoundRecord, Spread};
+use fedtvd_core::round::{ClientRecord, RoundRecord, Spread};
 use fedtvd_lab::runs::record::Record;
-use fedtvd_run::config::Config;
-use fedtvd_run::manifest::{Fingerprint, Manifest};
-use fedtvd_run::summary::Summary;
+use fedtvd_run::configuration::Config;
+use fedtvd_run::directory::{Fingerprint, Manifest, Summary};
 
 /// A finished run with these changes to the default configuration and this accuracy in each round.
 pub(crate) fn run(strategy: &str, seed: u64, accuracy: &[f64], changes: &[&str]) -> Record {
@@ -39,7 +38,7 @@ fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
         client,
         size,
         tvd: Some(tvd),
-        statistic: fedtvd_core::statistic::Statistic::Nothing,
+        statistic: fedtvd_core::labels::Statistic::Nothing,
         quality_share: None,
         size_share: None,
         weight: Some(weight),

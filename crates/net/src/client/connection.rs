@@ -7,7 +7,7 @@ use crate::wire::{
     self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
     upload_request, work,
 };
-use fedtvd_core::trainer::Evaluation;
+use fedtvd_core::train::Evaluation;
 use hyper_util::rt::TokioIo;
 use prost::bytes::Bytes;
 use std::error::Error as StdError;
@@ -89,7 +89,7 @@ pub enum Task {
     /// Train: the round and the job's bytes.
     Train(u32, Vec<u8>),
     /// Evaluate a model: the round and the model's bytes.
-    Judge(u32, Vec<u8>),
+    Evaluate(u32, Vec<u8>),
     /// Pull again.
     Wait,
     /// The federation is over.
@@ -185,7 +185,12 @@ impl Connection {
     }
 
     /// Sends the result of evaluating a model on the hold-out.
-    pub async fn judge(&mut self, run: &str, round: u32, found: Evaluation) -> Result<(), ConnectionError> {
+    pub async fn evaluate(
+        &mut self,
+        run: &str,
+        round: u32,
+        found: Evaluation,
+    ) -> Result<(), ConnectionError> {
         let Evaluation { loss, confusion } = found;
         let request = self.request(wire::Counts { run: run.to_owned(), round, loss, confusion });
         answered(self.client.judge(request), &self.failure).await.map(|wire::Empty {}| ())
@@ -207,7 +212,7 @@ impl Connection {
                 Ok(Task::Train(round, self.chunks(works, bytes).await?))
             }
             Some(work::Item::Evaluate(wire::Transfer { round, bytes })) => {
-                Ok(Task::Judge(round, self.chunks(works, bytes).await?))
+                Ok(Task::Evaluate(round, self.chunks(works, bytes).await?))
             }
             Some(work::Item::Finished(finished)) => Ok(Task::Finished(finished)),
             Some(work::Item::Wait(_)) => Ok(Task::Wait),

@@ -1,12 +1,11 @@
 //! `join`: a client that connects, pulls work, and reconnects after every failure until the federation is over.
 
 use crate::client::backoff::Backoff;
-use crate::client::connection::{Connection, ConnectionError, Security, Task};
-use crate::client::site::{Site, SiteError};
+use crate::client::site::Site;
+use crate::client::{Connection, ConnectionError, Security, SiteError, Task};
 use crate::wire;
-use fedtvd_core::samples::Samples;
-use fedtvd_run::digest::sha256;
-use fedtvd_run::files::FileError;
+use fedtvd_core::train::Samples;
+use fedtvd_run::directory::{FileError, sha256};
 use prost::bytes::Bytes;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -167,15 +166,15 @@ async fn session(
             Task::Wait => backoff.reset(),
             Task::Finished(finished) => return Ok(finished),
             Task::Survey(survey) => connection.enrol(site.enrolment(&run, &survey)?).await?,
-            Task::Judge(round, model) => {
+            Task::Evaluate(round, model) => {
                 let found;
                 (site, found) = blocking(move || {
-                    let found = site.judge(&model);
+                    let found = site.evaluate(&model);
                     (site, found)
                 })
                 .await;
                 let judged = match found {
-                    Ok(found) => connection.judge(&run, round, found).await,
+                    Ok(found) => connection.evaluate(&run, round, found).await,
                     Err(why) => Err(ConnectionError::Lost(format!("the model cannot be read: {why}"))),
                 };
                 settle(judged, report, backoff).await?;

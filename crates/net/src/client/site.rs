@@ -2,20 +2,16 @@
 //! requested label statistic leave it.
 
 use crate::wire;
-use fedtvd_core::client::train;
-use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::job::Job;
-use fedtvd_core::layout::Layout;
+use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::network::{Network, NetworkError};
-use fedtvd_core::notation;
-use fedtvd_core::params::Params;
-use fedtvd_core::profile::{ClientData, ClientId};
-use fedtvd_core::samples::{Augment, Samples};
-use fedtvd_core::statistic::{Ask, Reference, size};
-use fedtvd_core::trainer::{Evaluation, Trainer as _};
+use fedtvd_core::model::{Layout, Network, NetworkError, Params};
+use fedtvd_core::round::{ClientData, ClientFailure, ClientId, Job};
+use fedtvd_core::rules::notation;
+use fedtvd_core::train::client::train;
+use fedtvd_core::train::{Augment, Evaluation, Samples, Trainer as _};
 use fedtvd_nn::{Cpu, CpuError};
-use fedtvd_run::files::{FileError, doing, sync, write};
+use fedtvd_run::directory::FileError;
+use fedtvd_run::directory::files::{doing, sync, write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -163,7 +159,7 @@ impl Site {
     }
 
     /// Evaluates a model on the hold-out.
-    pub(crate) fn judge(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
+    pub(crate) fn evaluate(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
         let params = Params::from_safetensors(bytes, &self.layout).map_err(|error| error.to_string())?;
         if self.data.holdout.is_empty() {
             return Ok(Evaluation::empty(self.data.counts.len()));

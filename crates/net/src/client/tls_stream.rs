@@ -1,6 +1,6 @@
 //! The byte stream under a client's connection; it remembers why TLS ended it.
 
-use crate::client::connection::Security;
+use crate::client::Security;
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -3,8 +3,8 @@
 //! A client is identified by its certificate's fingerprint and by nothing that it claims. A revoked entry stays in the
 //! list, so that its number is not given to another client.
 
-use fedtvd_core::profile::ClientId;
-use fedtvd_run::files::{self, FileError};
+use fedtvd_core::round::ClientId;
+use fedtvd_run::directory::{FileError, files};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

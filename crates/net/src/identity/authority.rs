@@ -7,10 +7,10 @@
 //! clients/NAME/                what a client gets: ca.pem, cert.pem, key.pem
 //! ```
 
-use crate::identity::allow_list::{AllowError, AllowList, Listed};
-use fedtvd_core::profile::ClientId;
-use fedtvd_run::digest::sha256;
-use fedtvd_run::files::{FileError, doing, read_text, sync, write};
+use crate::identity::{AllowError, AllowList, Listed};
+use fedtvd_core::round::ClientId;
+use fedtvd_run::directory::files::{doing, read_text, sync, write};
+use fedtvd_run::directory::{FileError, sha256};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,

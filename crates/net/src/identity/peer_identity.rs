@@ -1,11 +1,12 @@
 //! The identity behind a request: a client by its certificate and the list of clients, the operator, or nobody.
 
-use crate::admission::Member;
-use crate::event::{Event, Log};
-use crate::identity::allow_list::{AllowError, Watched};
+use crate::federation::admission::Member;
+use crate::federation::{Event, Log};
+use crate::identity::AllowError;
+use crate::identity::allow_list::Watched;
 use crate::server::connections::Peer;
 use crate::server::refusal::Refusal;
-use fedtvd_core::profile::ClientId;
+use fedtvd_core::round::ClientId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

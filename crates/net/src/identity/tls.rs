@@ -1,6 +1,7 @@
 //! Mutual TLS 1.3 with rustls and ring: both sides present a certificate of the federation's own authority.
 
-use fedtvd_run::files::{FileError, doing};
+use fedtvd_run::directory::FileError;
+use fedtvd_run::directory::files::doing;
 use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;

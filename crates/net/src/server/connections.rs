@@ -1,8 +1,8 @@
 //! Accepts connections: concurrent TLS handshakes, each with a timeout, and a code for each that fails.
 
-use crate::event::{Event, Log};
+use crate::federation::{Event, Log};
 use crate::identity::tls;
-use fedtvd_run::digest::sha256;
+use fedtvd_run::directory::sha256;
 use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;

@@ -1,13 +1,13 @@
 //! The listening server: its threads, its address and its limits.
 
-use crate::event::Event;
-use crate::hall::Hall;
-use crate::identity::allow_list::{AllowError, Watched};
+use crate::federation::{Coordinator, Event};
+use crate::identity::AllowError;
+use crate::identity::allow_list::Watched;
 use crate::identity::peer_identity::Authentication;
 use crate::identity::tls::{self, TlsError};
 use crate::server::connections;
 use crate::server::service::Guard;
-use fedtvd_run::digest::sha256;
+use fedtvd_run::directory::sha256;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -69,13 +69,18 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 const WINDOW: u32 = 64 << 10;
 
 impl Server {
-    /// Serves the clients of this hall, and reads at most `uploads` of their updates at a time.
-    pub fn start(hall: &Arc<Hall>, keys: Keys, listener: TcpListener, uploads: usize) -> io::Result<Self> {
+    /// Serves the clients of this coordinator, and reads at most `uploads` of their updates at a time.
+    pub fn start(
+        coordinator: &Arc<Coordinator>,
+        keys: Keys,
+        listener: TcpListener,
+        uploads: usize,
+    ) -> io::Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let service = Guard::new(Arc::clone(hall), keys.authentication, uploads);
-        let log = Arc::clone(&hall.log);
+        let service = Guard::new(Arc::clone(coordinator), keys.authentication, uploads);
+        let log = Arc::clone(&coordinator.log);
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let incoming = connections::incoming(listener, keys.tls.map(Arc::new), Arc::clone(&log));

@@ -1,7 +1,7 @@
 //! Rate limit of the log, so that nobody can fill it from outside: per minute, a few refusals with the same code from the
 //! same source are logged, some more with the same code from all sources together, and then how many were suppressed.
 
-use crate::event::{Event, Log};
+use crate::federation::{Event, Log};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};

@@ -1,11 +1,14 @@
 //! The server: it listens, accepts connections, and answers requests, within limits that keep one client from harming others.
 //!
-//! `listener` starts it, `connections` does the TLS handshakes, `service` identifies callers and dispatches requests,
+//! `listener` starts it, `connections` does the TLS handshakes, `service` identifies callers and answers requests, `dispatch`
+//! hands out work, `receive` takes uploads,
 //! `refusal` says why one is refused, `upload_limit` and `log_limit` are the limits.
 
 pub(crate) mod connections;
+pub(crate) mod dispatch;
 mod listener;
 mod log_limit;
+pub(crate) mod receive;
 pub(crate) mod refusal;
 pub(crate) mod service;
 pub(crate) mod upload_limit;

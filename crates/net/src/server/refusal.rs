@@ -1,9 +1,7 @@
 //! Why the server refuses a request: each reason has its own code, for logs and scripts, and a sentence.
 
 use crate::wire::VersionMismatch;
-use fedtvd_core::enrolment;
-use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::profile::ClientId;
+use fedtvd_core::round::{ClientFailure, ClientId, enrolment};
 use thiserror::Error;
 
 /// Why a request is refused.
@@ -187,7 +185,7 @@ pub(crate) enum Refusal {
     BadCounts(String),
     /// Counts that the server did not ask for.
     #[error("the server is not waiting for counts of round {}", .0.saturating_add(1))]
-    NotJudging(u32),
+    NotEvaluating(u32),
 }
 
 impl Refusal {
@@ -228,7 +226,7 @@ impl Refusal {
             Self::DiskFull => "disk-full",
             Self::Disk => "disk",
             Self::BadCounts(_) => "bad-counts",
-            Self::NotJudging(_) => "not-judging",
+            Self::NotEvaluating(_) => "not-judging",
         }
     }
 

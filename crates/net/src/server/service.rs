@@ -1,11 +1,10 @@
 //! The gRPC service: it identifies the caller before it reads the request, then dispatches to the handlers.
 
-use crate::admission::Member;
-use crate::event::Event;
-use crate::hall::Hall;
+use crate::federation::admission::Member;
+use crate::federation::{Coordinator, Event};
 use crate::identity::peer_identity::{Authentication, Caller, Role};
-use crate::receive::STILL;
 use crate::server::connections::Peer;
+use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
@@ -27,7 +26,7 @@ pub(crate) type Replies<T> = ReceiverStream<Result<T, Status>>;
 
 /// The handlers of all requests.
 pub(crate) struct FederationService {
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) coordinator: Arc<Coordinator>,
     authentication: Authentication,
     pub(crate) upload_limit: UploadLimit,
 }
@@ -50,17 +49,17 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Guard {
     /// A service that reads at most this many uploads at a time; the others wait with nothing sent.
-    pub(crate) fn new(hall: Arc<Hall>, authentication: Authentication, uploads: usize) -> Self {
+    pub(crate) fn new(coordinator: Arc<Coordinator>, authentication: Authentication, uploads: usize) -> Self {
         let upload_limit = UploadLimit::new(uploads);
-        let service = Arc::new(FederationService { hall, authentication, upload_limit });
+        let service = Arc::new(FederationService { coordinator, authentication, upload_limit });
         let limited = |most| FederationServer::from_arc(Arc::clone(&service)).max_decoding_message_size(most);
         Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), service }
     }
 
-    /// Keeps the hall informed who has a valid certificate; without TLS there is nothing to do.
+    /// Keeps the coordinator informed who has a valid certificate; without TLS there is nothing to do.
     pub(crate) async fn watch(self) {
-        while let Some(valid) = self.service.authentication.valid(&self.service.hall.log) {
-            self.service.hall.allow(valid);
+        while let Some(valid) = self.service.authentication.valid(&self.service.coordinator.log) {
+            self.service.coordinator.allow(valid);
             tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }
@@ -70,7 +69,8 @@ impl Guard {
         // Whoever may not ask is refused before anything of the request is read.
         let claimed = request.headers().get(CLIENT).and_then(|claimed| claimed.to_str().ok()).unwrap_or("");
         let peer = request.extensions().get::<Peer>();
-        let Caller { name, address, role } = service.authentication.caller(peer, claimed, &service.hall.log);
+        let Caller { name, address, role } =
+            service.authentication.caller(peer, claimed, &service.coordinator.log);
         if let Err(refusal) = role {
             return Refuse { service, name, address }.because(&refusal).into_http();
         }
@@ -116,7 +116,7 @@ impl FederationService {
     pub(crate) fn caller<T>(&self, request: &Request<T>) -> Caller {
         let claimed = request.metadata().get(CLIENT).and_then(|claimed| claimed.to_str().ok());
         let peer = request.extensions().get::<Peer>();
-        self.authentication.caller(peer, claimed.unwrap_or(""), &self.hall.log)
+        self.authentication.caller(peer, claimed.unwrap_or(""), &self.coordinator.log)
     }
 
     /// The client that asks, with a way to refuse it.
@@ -140,8 +140,8 @@ impl Federation for FederationService {
         let (member, refuse) = self.member(&request)?;
         let wire::HelloRequest { protocol, version } = request.get_ref();
         VersionMismatch::at_server(*protocol, version).map_err(|error| refuse.because(&error.into()))?;
-        self.hall.greet(&member, None).map_err(|refusal| refuse.because(&refusal))?;
-        let terms = &self.hall.terms;
+        self.coordinator.note_contact(&member, None).map_err(|refusal| refuse.because(&refusal))?;
+        let terms = &self.coordinator.terms;
         Ok(Response::new(wire::Welcome {
             protocol: PROTOCOL,
             run: terms.run_id.clone(),
@@ -160,7 +160,7 @@ impl Federation for FederationService {
 
     async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
-        self.hall.enrol(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        self.coordinator.enrol(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
         if let Some(peer) = request.extensions().get::<Peer>() {
             peer.surveyed.store(true, Ordering::Relaxed);
         }
@@ -180,13 +180,13 @@ impl Federation for FederationService {
 
     async fn fail(self: Arc<Self>, request: Request<wire::Failure>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
-        self.hall.fail(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        self.coordinator.fail(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
         Ok(Response::new(wire::Empty {}))
     }
 
     async fn judge(self: Arc<Self>, request: Request<wire::Counts>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
-        self.hall.count(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        self.coordinator.count(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
         Ok(Response::new(wire::Empty {}))
     }
 
@@ -194,7 +194,7 @@ impl Federation for FederationService {
         let Caller { name, address, role } = self.caller(&request);
         match role {
             Ok(Role::Operator) => {
-                let json = serde_json::to_string(&self.hall.status()).unwrap_or_default();
+                let json = serde_json::to_string(&self.coordinator.status()).unwrap_or_default();
                 Ok(Response::new(wire::StatusReply { json }))
             }
             Ok(Role::Client(_)) => {
@@ -216,7 +216,12 @@ impl Refuse {
     pub(crate) fn because(&self, refusal: &Refusal) -> Status {
         let (client, peer) = (self.name.as_deref().map(plain), self.address.clone());
         let why = plain(&refusal.to_string());
-        (self.service.hall.log)(&Event::Refused { client, peer, code: refusal.code(), why: why.clone() });
+        (self.service.coordinator.log)(&Event::Refused {
+            client,
+            peer,
+            code: refusal.code(),
+            why: why.clone(),
+        });
         let code = if refusal.passing() { tonic::Code::Unavailable } else { tonic::Code::FailedPrecondition };
         let mut status = Status::new(code, why);
         status.metadata_mut().insert(CODE, tonic::metadata::MetadataValue::from_static(refusal.code()));

@@ -2,11 +2,10 @@
 
 use crate::puppet::{Puppet, code};
 use crate::stage::{Running, Stage, config};
-use fedtvd_core::job::Job;
 use fedtvd_core::memory::Memory;
-use fedtvd_core::updates::Upload;
+use fedtvd_core::round::{Job, Upload};
 use fedtvd_net::client::ConnectionError;
-use fedtvd_net::start::Options;
+use fedtvd_net::federation::Options;
 use fedtvd_net::wire;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -4,10 +4,8 @@
 use crate::puppet::{Puppet, code};
 use crate::stage::{Stage, config};
 use fedtvd_net::client::{Connection, ConnectionError, Security};
-use fedtvd_net::event::Event;
-use fedtvd_net::identity::tls;
-use fedtvd_net::identity::{Authority, CertificateRequest};
-use fedtvd_net::start::Options;
+use fedtvd_net::federation::{Event, Options};
+use fedtvd_net::identity::{Authority, CertificateRequest, tls};
 use fedtvd_net::wire;
 use prost::bytes::Bytes;
 use std::collections::BTreeSet;
@@ -86,8 +84,8 @@ async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at
     assert!(status.contains("\"gathering\""), "{status}");
 
     // Enrolments.
-    let uniform = fedtvd_core::statistic::Reference::uniform(10);
-    let ask = fedtvd_core::statistic::Ask::Distance;
+    let uniform = fedtvd_core::labels::Reference::uniform(10);
+    let ask = fedtvd_core::labels::Ask::Distance;
     let large = zero.enrolment(&[101; 10], &uniform, ask);
     told("too large", zero.link.enrol(large).await, "size-above-listed");
     let mut lie = zero.enrolment(&[10, 10, 10, 10, 10, 10, 10, 10, 10, 11], &uniform, ask);

@@ -3,12 +3,10 @@
 use crate::puppet::Puppet;
 use crate::roster::{SETTINGS, answer};
 use crate::stage::{Stage, config};
-use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::record::RoundRecord;
+use fedtvd_core::round::{ClientFailure, RoundRecord};
 use fedtvd_net::client::Task;
-use fedtvd_net::event::Event;
+use fedtvd_net::federation::{Event, Options, Ready, Work, farewell};
 use fedtvd_net::identity::CertificateRequest;
-use fedtvd_net::start::{Options, Ready, Work, farewell};
 use fedtvd_run::directory::RunDirectory;
 use std::sync::Arc;
 use std::time::Duration;
@@ -45,12 +43,12 @@ async fn a_run_that_is_done_still_tells_a_client_that_was_away() {
     answer(&mut one).await;
     drop((zero, one));
     tokio::task::block_in_place(|| running.finish());
-    let Ready { hall, work } = stage.prepare("run", &config(&settings), options);
+    let Ready { coordinator, work } = stage.prepare("run", &config(&settings), options);
     let Work::Farewell(summary) = work else { panic!("there is nothing left to do") };
-    let server = stage.listen(&hall);
+    let server = stage.listen(&coordinator);
     let telling = {
-        let (hall, out) = (Arc::clone(&hall), stage.path("run"));
-        std::thread::spawn(move || farewell(&hall, &out, &summary, Duration::from_secs(3600)).unwrap())
+        let (coordinator, out) = (Arc::clone(&coordinator), stage.path("run"));
+        std::thread::spawn(move || farewell(&coordinator, &out, &summary, Duration::from_secs(3600)).unwrap())
     };
     for client in [0, 1] {
         assert!(!telling.is_finished(), "client {client} does not know yet");

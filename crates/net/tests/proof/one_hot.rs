@@ -3,9 +3,9 @@
 
 use crate::puppet::{Puppet, code, counts};
 use crate::stage::{Running, Stage, config};
-use fedtvd_core::profile::ClientId;
+use fedtvd_core::round::ClientId;
 use fedtvd_core::stream::{Purpose, Stream};
-use fedtvd_net::start::Options;
+use fedtvd_net::federation::Options;
 use std::collections::BTreeSet;
 
 const CLIENTS: u32 = 6;
@@ -101,7 +101,7 @@ async fn after_drops_duplicates_restarts_and_late_updates_the_model_is_the_vecto
             }
         }
         if !dropped.is_empty() {
-            running.hall.expire();
+            running.coordinator.expire();
         }
         last = Some(members);
         if round + 1 < ROUNDS {

@@ -1,16 +1,12 @@
 //! A client whose every word the test puts into its mouth.
 
-use fedtvd_core::job::Job;
-use fedtvd_core::layout::Layout;
+use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::network::Network;
-use fedtvd_core::params::Params;
-use fedtvd_core::profile::ClientId;
-use fedtvd_core::statistic::{Ask, Reference, size};
-use fedtvd_core::updates::{Report, Upload};
+use fedtvd_core::model::{Layout, Network, Params};
+use fedtvd_core::round::{ClientId, Job, Report, Upload};
 use fedtvd_net::client::{Connection, ConnectionError, Security, Task};
 use fedtvd_net::wire;
-use fedtvd_run::digest::sha256;
+use fedtvd_run::directory::sha256;
 use std::sync::Arc;
 
 pub(crate) struct Puppet {

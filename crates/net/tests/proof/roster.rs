@@ -2,16 +2,14 @@
 
 use crate::puppet::{Puppet, code, counts};
 use crate::stage::{Stage, config};
-use fedtvd_core::failure::ClientFailure;
-use fedtvd_core::statistic::{Ask, Reference};
-use fedtvd_core::trainer::Evaluation;
+use fedtvd_core::labels::{Ask, Reference};
+use fedtvd_core::round::ClientFailure;
+use fedtvd_core::train::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::client;
 use fedtvd_net::client::{ConnectionError, Security, Task};
-use fedtvd_net::event::{Event, Log};
+use fedtvd_net::federation::{Event, Log, Options, ask, prepare};
 use fedtvd_net::server::{Keys, Server};
-use fedtvd_net::start::{Options, prepare};
-use fedtvd_net::status::ask;
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::Runner;
 use fedtvd_run::simulation::Resources;
@@ -153,7 +151,7 @@ async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_t
     running.stop();
     // A server that is started again asks against the same reference, from the first word on.
     let ready = stage.prepare("run", &config(&settings), options);
-    let listening = stage.listen(&ready.hall);
+    let listening = stage.listen(&ready.coordinator);
     let mut again = Puppet::dial(&listening.address().to_string(), &stage.security(0), 0).await.unwrap();
     let Task::Survey(survey) = again.link.pull(&again.welcome.run.clone()).await.unwrap() else {
         panic!("no survey")
@@ -166,11 +164,11 @@ async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_test_set_the_rounds_clients_judge_the_model_and_send_counts() {
+async fn without_a_test_set_the_rounds_clients_evaluate_the_model_and_send_counts() {
     let stage = Stage::new(2);
     let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=1"];
     let roster = Some([0, 1].into());
-    let options = Options { roster, workers: 1, clients_judge: true, ..Options::default() };
+    let options = Options { roster, workers: 1, clients_evaluate: true, ..Options::default() };
     let running = stage.serve("run", &config(&settings), options);
     let mut puppets = [running.puppet(&stage, 0).await, running.puppet(&stage, 1).await];
     for puppet in &mut puppets {
@@ -186,8 +184,8 @@ async fn without_a_test_set_the_rounds_clients_judge_the_model_and_send_counts()
         let run = puppet.welcome.run.clone();
         let round = loop {
             match puppet.link.pull(&run).await.unwrap() {
-                Task::Judge(round, model) => {
-                    fedtvd_core::params::Params::from_safetensors(&model, &puppet.layout).unwrap();
+                Task::Evaluate(round, model) => {
+                    fedtvd_core::model::Params::from_safetensors(&model, &puppet.layout).unwrap();
                     break round;
                 }
                 Task::Wait => {}
@@ -196,13 +194,13 @@ async fn without_a_test_set_the_rounds_clients_judge_the_model_and_send_counts()
         };
         let mut found = Evaluation::empty(10);
         found.confusion[..2].copy_from_slice(&[30, 10]);
-        assert_eq!(code(puppet.link.judge(&run, round, found.clone()).await), "bad-counts");
+        assert_eq!(code(puppet.link.evaluate(&run, round, found.clone()).await), "bad-counts");
         found.confusion[..2].copy_from_slice(&[5, 15]);
         found.loss = f64::NAN;
-        assert_eq!(code(puppet.link.judge(&run, round, found.clone()).await), "bad-counts");
+        assert_eq!(code(puppet.link.evaluate(&run, round, found.clone()).await), "bad-counts");
         found.loss = 40.0;
-        assert_eq!(code(puppet.link.judge(&run, round + 1, found.clone()).await), "not-judging");
-        puppet.link.judge(&run, round, found).await.unwrap();
+        assert_eq!(code(puppet.link.evaluate(&run, round + 1, found.clone()).await), "not-judging");
+        puppet.link.evaluate(&run, round, found).await.unwrap();
     }
     drop(puppets);
     tokio::task::block_in_place(|| running.finish());
@@ -314,7 +312,7 @@ async fn the_status_tells_who_is_missing_before_the_first_round() {
     let options = Options { roster: Some([0, 1, 2].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
     running.puppet(&stage, 1).await.enrol().await.unwrap();
-    assert_eq!(running.hall.status().waiting_for, [0, 2]);
+    assert_eq!(running.coordinator.status().waiting_for, [0, 2]);
     running.stop();
 }
 
@@ -325,7 +323,8 @@ fn the_operator_may_ask_whatever_address_of_this_machine_the_server_listens_on()
     let options = Options { least: 1, workers: 1, ..Options::default() };
     let ready = stage.prepare("run", &config(&SETTINGS), options);
     let keys = Keys::open(&stage.path("certs")).unwrap();
-    let server = Server::start(&ready.hall, keys, TcpListener::bind("127.0.0.2:0").unwrap(), 4).unwrap();
+    let server =
+        Server::start(&ready.coordinator, keys, TcpListener::bind("127.0.0.2:0").unwrap(), 4).unwrap();
     let operator = Security::operator(&stage.path("certs")).unwrap();
     let status = ask(&server.address().to_string(), &operator).unwrap();
     assert_eq!(status.phase, "gathering");

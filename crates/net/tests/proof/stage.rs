@@ -1,15 +1,13 @@
 //! A server in this process on a free port of loopback, with an authority of its own.
 
 use crate::puppet::Puppet;
-use fedtvd_core::profile::ClientId;
+use fedtvd_core::round::ClientId;
 use fedtvd_data::set::Places;
 use fedtvd_net::client::Security;
-use fedtvd_net::event::{Event, Log};
-use fedtvd_net::hall::Hall;
+use fedtvd_net::federation::{Coordinator, Event, Log, Options, Ready, Work, farewell, prepare};
 use fedtvd_net::identity::{Authority, CertificateRequest};
 use fedtvd_net::server::{Keys, Server};
-use fedtvd_net::start::{Options, Ready, Work, farewell, prepare};
-use fedtvd_run::config::Config;
+use fedtvd_run::configuration::Config;
 use fedtvd_run::runner::End;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -27,7 +25,7 @@ pub(crate) struct Stage {
 
 /// A server at work.
 pub(crate) struct Running {
-    pub(crate) hall: Arc<Hall>,
+    pub(crate) coordinator: Arc<Coordinator>,
     server: Server,
     driver: JoinHandle<bool>,
 }
@@ -75,19 +73,19 @@ impl Stage {
         prepare(Some(config), &Places::new(None), &self.path(out), options, log).unwrap()
     }
 
-    /// A server for this hall on a free port.
-    pub(crate) fn listen(&self, hall: &Arc<Hall>) -> Server {
+    /// A server for this coordinator on a free port.
+    pub(crate) fn listen(&self, coordinator: &Arc<Coordinator>) -> Server {
         let keys = Keys::open(&self.path("certs")).unwrap();
-        Server::start(hall, keys, TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
+        Server::start(coordinator, keys, TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
     }
 
     /// Starts a server, or starts it again, on the run directory of this name.
     pub(crate) fn serve(&self, out: &str, config: &Config, options: Options) -> Running {
-        let Ready { hall, work } = self.prepare(out, config, options);
+        let Ready { coordinator, work } = self.prepare(out, config, options);
         let Work::Rounds(runner) = work else { panic!("the federation is done") };
-        let server = self.listen(&hall);
+        let server = self.listen(&coordinator);
         let out = self.path(out);
-        let driven = Arc::clone(&hall);
+        let driven = Arc::clone(&coordinator);
         let driver =
             std::thread::spawn(move || match runner.run(&AtomicBool::new(false), &mut |_| {}).unwrap() {
                 End::Done(summary) => {
@@ -96,7 +94,7 @@ impl Stage {
                 }
                 End::Stopped(_) => false,
             });
-        Running { hall, server, driver }
+        Running { coordinator, server, driver }
     }
 
     /// Waits for an event that was logged, or will be.
@@ -128,7 +126,7 @@ impl Running {
 
     /// Stops in the middle of whatever it does; only what is on the disk stays.
     pub(crate) fn stop(self) {
-        self.hall.stop();
+        self.coordinator.stop();
         assert!(!self.driver.join().unwrap(), "the run was done before it could be stopped");
         drop(self.server);
     }

@@ -4,8 +4,8 @@ use crate::stage::{Stage, config};
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::client;
 use fedtvd_net::client::{Connection, ConnectionError, Security};
+use fedtvd_net::federation::Options;
 use fedtvd_net::server::{Keys, Server};
-use fedtvd_net::start::Options;
 use fedtvd_net::wire::federation_client::FederationClient;
 use fedtvd_net::wire::{CLIENT, CODE, HelloRequest, PROTOCOL, Welcome};
 use std::convert::Infallible;
@@ -21,7 +21,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 fn serve(stage: &Stage) -> Server {
     let options = Options { least: 1, workers: 1, ..Options::default() };
     let ready = stage.prepare("run", &config(&["model.name=logistic"]), options);
-    Server::start(&ready.hall, Keys::none(), TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
+    Server::start(&ready.coordinator, Keys::none(), TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
 }
 
 async fn channel(server: &Server) -> Channel {

@@ -1,7 +1,7 @@
 //! Two wider convolutional nets of the federated literature.
 
 use super::{Model, POOL, conv, linear};
-use fedtvd_core::network::Layer;
+use fedtvd_core::model::Layer;
 
 pub(super) const CNN: Model = Model {
     name: "cnn",

@@ -1,7 +1,7 @@
 //! LeNets: two 5x5 convolutions with pooling, three linear layers.
 
 use super::{Model, POOL, conv, linear};
-use fedtvd_core::network::Layer;
+use fedtvd_core::model::Layer;
 
 pub(super) const LENET: Model = Model {
     name: "lenet",

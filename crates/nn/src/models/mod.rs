@@ -8,7 +8,7 @@ mod resnet;
 
 pub use notation::{LayersError, from_lines};
 
-use fedtvd_core::network::{Layer, Network, NetworkError, Shape};
+use fedtvd_core::model::{Layer, Network, NetworkError, Shape};
 use thiserror::Error;
 
 /// A model that has a name.
@@ -88,7 +88,7 @@ const POOL: Layer = Layer::MaxPool { size: 2, stride: 2 };
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedtvd_core::layout::Layout;
+    use fedtvd_core::model::Layout;
 
     #[test]
     fn parameter_counts_are_the_golden_ones() {

@@ -14,8 +14,7 @@
 //!
 //! Convolutions, linear layers and norms are called conv1, conv2, …, fc1, fc2, …, norm1, norm2, … in order.
 
-use fedtvd_core::layout::Layout;
-use fedtvd_core::network::{Layer, Network, NetworkError, Shape};
+use fedtvd_core::model::{Layer, Layout, Network, NetworkError, Shape};
 use thiserror::Error;
 
 /// What is wrong with a line, or with the network that the lines make.

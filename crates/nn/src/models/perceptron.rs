@@ -1,7 +1,7 @@
 //! Logistic regression and the multilayer perceptron of McMahan et al. (2017).
 
 use super::{Model, linear};
-use fedtvd_core::network::Layer;
+use fedtvd_core::model::Layer;
 
 pub(super) const LOGISTIC: Model = Model {
     name: "logistic",

@@ -1,7 +1,7 @@
 //! ResNets for small images: a 3x3 stem without pooling, basic blocks, global pooling (He et al., 2016).
 
 use super::{Model, linear};
-use fedtvd_core::network::Layer;
+use fedtvd_core::model::Layer;
 
 const THIN: &[usize] = &[16, 32, 64];
 const WIDE: &[usize] = &[64, 128, 256, 512];

@@ -57,7 +57,7 @@ fn figure(line: &str) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use fedtvd_core::notation;
+    use fedtvd_core::rules::notation;
 
     #[test]
     fn every_line_of_the_tables_is_read() {

@@ -4,10 +4,10 @@ use super::descent::Objective;
 use super::dissent::Dissent;
 use super::logistic::Problem;
 use super::reduction::Reduction;
+use fedtvd_core::labels::{Reference, size};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::notation::{self, NotationError};
-use fedtvd_core::profile::Profile;
-use fedtvd_core::statistic::{Reference, size};
+use fedtvd_core::round::Profile;
+use fedtvd_core::rules::{NotationError, notation};
 use fedtvd_core::stream::{Purpose, Stream};
 use fedtvd_run::setup::Setup;
 use serde::Serialize;
@@ -154,8 +154,7 @@ impl Weigh<'_> {
 mod tests {
     use super::*;
     use fedtvd_data::set::Places;
-    use fedtvd_run::config::Config;
-    use fedtvd_run::experiment::Experiment;
+    use fedtvd_run::configuration::{Config, Experiment};
     use fedtvd_run::setup::Data;
 
     #[test]

@@ -7,7 +7,7 @@
 //! The Hessian of a sample's loss is (diag(p) − p pᵀ) ⊗ x xᵀ with p = softmax(W x). diag(p) − p pᵀ has no eigenvalue above
 //! 1/2, and x, its constant feature included, has length 1: so every F_k is ridge-strongly convex and (1/2 + ridge)-smooth.
 
-use fedtvd_core::samples::Samples;
+use fedtvd_core::train::Samples;
 
 /// Features and labels of all samples.
 pub struct Problem {
@@ -95,7 +95,7 @@ impl Problem {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use fedtvd_core::samples::Values;
+    use fedtvd_core::train::Values;
 
     /// Twelve small images of three classes.
     pub(crate) fn small() -> Problem {

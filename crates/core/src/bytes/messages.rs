@@ -1,0 +1,201 @@
+//! The one byte form of job, upload, memory and state: what is stored, spooled and sent.
+//!
+//! A safetensors file whose metadata holds one entry, `fedtvd`: a JSON header with the kind, the version of
+//! this form, and everything that is no tensor. Equal values have equal bytes. Decoding checks everything
+//! that the value's type promises, and never allocates more than the bytes hold.
+
+use crate::bytes::BytesError;
+use crate::bytes::reader::Reader;
+use crate::bytes::writer::Writer;
+use crate::labels::Reference;
+use crate::memory::{Array, Memory};
+use crate::model::{Layout, Params};
+use crate::round::{ClientId, Job, Offer, Profile, Report, State, Upload};
+use crate::rules::Extent;
+use crate::stream::Key;
+use crate::train::Local;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JobHeader {
+    client: ClientId,
+    key: Key,
+    accepted: Option<u32>,
+    round: u32,
+    strategy: String,
+    local: Local,
+    reference: Reference,
+}
+
+impl Job {
+    /// The job's bytes: its head, and then the numbers.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        self.writer().write("job", &self.header())
+    }
+
+    /// How the job's bytes begin: what is its own.
+    pub fn head(&self) -> Vec<u8> {
+        self.writer().head("job", &self.header())
+    }
+
+    /// What follows the head: the numbers that all jobs of an offer share.
+    pub fn numbers(&self) -> Vec<u8> {
+        self.writer().numbers()
+    }
+
+    fn writer(&self) -> Writer<'_> {
+        vectors(&self.offer.params, &self.offer.carried)
+    }
+
+    fn header(&self) -> JobHeader {
+        let offer = &self.offer;
+        JobHeader {
+            client: self.client,
+            key: self.key,
+            accepted: self.accepted,
+            round: offer.round,
+            strategy: offer.strategy.clone(),
+            local: offer.local,
+            reference: offer.reference.clone(),
+        }
+    }
+
+    /// A job for a model of this layout.
+    pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
+        let (header, mut reader) = Reader::open::<JobHeader>("job", bytes)?;
+        let offer = Offer {
+            round: header.round,
+            strategy: header.strategy,
+            local: header.local,
+            reference: header.reference,
+            params: Arc::new(reader.take_params(layout)?),
+            carried: Arc::new(reader.take_carried(layout)?),
+        };
+        reader.finish()?;
+        Ok(Self { client: header.client, key: header.key, accepted: header.accepted, offer: Arc::new(offer) })
+    }
+}
+
+/// A model and the vectors that travel beside it.
+fn vectors<'a>(params: &'a Params, carried: &'a Memory) -> Writer<'a> {
+    let mut writer = Writer::default();
+    writer.put("model", &params.values);
+    writer.put_memory("carried", carried);
+    writer
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UploadHeader {
+    pub(crate) client: ClientId,
+    pub(crate) report: Report,
+}
+
+impl Upload {
+    /// The upload's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let header = UploadHeader { client: self.client, report: self.report };
+        vectors(&self.params, &self.carried).write("upload", &header)
+    }
+
+    /// How the bytes of an upload begin whose vectors are as long as these.
+    pub fn head(client: ClientId, report: Report, params: &Params, carried: &Memory) -> Vec<u8> {
+        vectors(params, carried).head("upload", &UploadHeader { client, report })
+    }
+
+    /// An upload for a model of this layout. Its numbers may be anything: the round validates them.
+    pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
+        let (UploadHeader { client, report }, mut reader) = Reader::open("upload", bytes)?;
+        let params = reader.take_params(layout)?;
+        let carried = reader.take_carried(layout)?;
+        reader.finish()?;
+        Ok(Self { client, params, carried, report })
+    }
+}
+
+impl Memory {
+    /// The memory's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.put_memory("memory", self);
+        writer.write("memory", &())
+    }
+
+    /// A memory from its bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
+        let ((), mut reader) = Reader::open("memory", bytes)?;
+        let memory = reader.take_memory("memory");
+        reader.finish()?;
+        Ok(memory)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StateHeader {
+    round: u32,
+    reference: Reference,
+    roster: Vec<Profile>,
+    accepted: BTreeMap<ClientId, u32>,
+}
+
+impl State {
+    /// The state's bytes.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.put("model", &self.params.values);
+        writer.put_memory("carried", &self.carried);
+        writer.put_memory("weighting", &self.weighting);
+        writer.put_memory("server", &self.server);
+        let header = StateHeader {
+            round: self.round,
+            reference: self.reference.clone(),
+            roster: self.roster.clone(),
+            accepted: self.accepted.clone(),
+        };
+        writer.write("state", &header)
+    }
+
+    /// A state of a model of this layout.
+    pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
+        let (header, mut reader) = Reader::open::<StateHeader>("state", bytes)?;
+        if let Some(pair) = header.roster.windows(2).find(|pair| pair[0].client >= pair[1].client) {
+            return Err(BytesError::Roster(pair[1].client));
+        }
+        let state = Self {
+            round: header.round,
+            params: Arc::new(reader.take_params(layout)?),
+            reference: header.reference,
+            roster: header.roster,
+            carried: Arc::new(reader.take_carried(layout)?),
+            weighting: reader.take_memory("weighting"),
+            server: reader.take_memory("server"),
+            accepted: header.accepted,
+        };
+        reader.finish()?;
+        Ok(state)
+    }
+}
+
+impl Reader<'_> {
+    fn take_params(&mut self, layout: &Arc<Layout>) -> Result<Params, BytesError> {
+        let values = self.take_f32("model", layout.len())?;
+        Ok(Params { layout: Arc::clone(layout), values })
+    }
+
+    /// Carried vectors are as long as the trainable part or as the buffers; which of them, the round checks.
+    fn take_carried(&mut self, layout: &Layout) -> Result<Memory, BytesError> {
+        let carried = self.take_memory("carried");
+        let lengths = [Extent::Trainable, Extent::Buffers].map(|extent| extent.len(layout));
+        for (name, array) in carried.arrays() {
+            if !matches!(array, Array::F32(values) if lengths.contains(&values.len())) {
+                let expected = format!("{} or {} f32 numbers", lengths[0], lengths[1]);
+                return Err(BytesError::Tensor { name: format!("carried/{name}"), expected });
+            }
+        }
+        Ok(carried)
+    }
+}

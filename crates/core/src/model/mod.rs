@@ -1,0 +1,13 @@
+//! A model as data: its layers, the names and places of its tensors, its parameters, and its file format.
+//! Nothing here trains.
+
+pub(crate) mod layout;
+pub(crate) mod model_file;
+pub(crate) mod network;
+pub(crate) mod params;
+pub(crate) mod tensor;
+
+pub use layout::Layout;
+pub use network::{Layer, Network, NetworkError, Shape};
+pub use params::Params;
+pub use tensor::{LayerKind, Role, Tensor};

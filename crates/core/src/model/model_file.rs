@@ -1,0 +1,125 @@
+//! A model as a safetensors file that PyTorch loads: tensors by name, with their shapes.
+
+use crate::model::{Layout, Params};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
+use std::sync::Arc;
+use thiserror::Error;
+
+/// Why a file is not the model that it should be.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ModelFileError {
+    /// No safetensors file at all.
+    #[error("not a safetensors file: {0}")]
+    Container(String),
+    /// A tensor that is not there.
+    #[error("tensor {name} of shape {shape:?} is missing")]
+    Missing {
+        /// Which.
+        name: String,
+        /// Its shape.
+        shape: Vec<usize>,
+    },
+    /// A tensor of another shape or type.
+    #[error("tensor {name} is {got_type} of shape {got:?}; this model has F32 of shape {shape:?}")]
+    Misfit {
+        /// Which.
+        name: String,
+        /// The type in the file.
+        got_type: String,
+        /// The shape in the file.
+        got: Vec<usize>,
+        /// The shape in the model.
+        shape: Vec<usize>,
+    },
+    /// A tensor that the model does not have.
+    #[error("this model has no tensor {0}")]
+    Surplus(String),
+    /// A number that is none.
+    #[error("tensor {name} holds {value}; every number must be finite")]
+    NotFinite {
+        /// Which.
+        name: String,
+        /// What it holds.
+        value: f32,
+    },
+}
+
+/// PyTorch's counter of batches in a batch norm: not used here, and not missed.
+const COUNTER: &str = "num_batches_tracked";
+
+impl Params {
+    /// The model as a safetensors file.
+    pub fn to_safetensors(&self) -> Vec<u8> {
+        let bytes: Vec<u8> = self.values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let views = self.layout.tensors().iter().map(|tensor| {
+            let range = tensor.range();
+            let data = &bytes[4 * range.start..4 * range.end];
+            let view = TensorView::new(Dtype::F32, tensor.shape.clone(), data);
+            (tensor.name.as_str(), view.expect("the range has the shape's length"))
+        });
+        serialize(views, None).expect("names and shapes make a small header")
+    }
+
+    /// A model of this layout from a safetensors file, also one that PyTorch wrote.
+    pub fn from_safetensors(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, ModelFileError> {
+        let file = SafeTensors::deserialize(bytes).map_err(|e| ModelFileError::Container(e.to_string()))?;
+        let mut params = Self::zeros(Arc::clone(layout));
+        for tensor in layout.tensors() {
+            let (name, shape) = (tensor.name.clone(), tensor.shape.clone());
+            let view = file
+                .tensor(&tensor.name)
+                .map_err(|_| ModelFileError::Missing { name: name.clone(), shape: shape.clone() })?;
+            if view.dtype() != Dtype::F32 || view.shape() != tensor.shape {
+                let (got_type, got) = (format!("{:?}", view.dtype()), view.shape().to_vec());
+                return Err(ModelFileError::Misfit { name, got_type, got, shape });
+            }
+            let values = &mut params.values[tensor.range()];
+            for (value, chunk) in values.iter_mut().zip(view.data().as_chunks().0) {
+                *value = f32::from_le_bytes(*chunk);
+            }
+            if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
+                return Err(ModelFileError::NotFinite { name, value });
+            }
+        }
+        let known = |name: &str| layout.range(name).is_some() || name.ends_with(COUNTER);
+        match file.names().into_iter().find(|name| !known(name)) {
+            Some(name) => Err(ModelFileError::Surplus(name.to_owned())),
+            None => Ok(params),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Layer, Network};
+
+    fn layout(classes: usize) -> Arc<Layout> {
+        let layers = vec![
+            Layer::BatchNorm { name: "bn".into() },
+            Layer::Flatten,
+            Layer::Linear { name: "fc".into(), out: classes },
+        ];
+        Arc::new(Layout::of(&Network { input: [2, 2, 2], classes, layers }).unwrap())
+    }
+
+    #[test]
+    fn a_model_comes_back_to_the_bit() {
+        let params = Params::initial(layout(3), 1);
+        assert_eq!(Params::from_safetensors(&params.to_safetensors(), &layout(3)), Ok(params));
+    }
+
+    #[test]
+    fn another_model_is_named_tensor_and_shape() {
+        let bytes = Params::initial(layout(3), 1).to_safetensors();
+        let error = Params::from_safetensors(&bytes, &layout(4)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "tensor fc.weight is F32 of shape [3, 8]; this model has F32 of shape [4, 8]"
+        );
+        let mut params = Params::initial(layout(3), 1);
+        params.values[0] = f32::NAN;
+        let error = Params::from_safetensors(&params.to_safetensors(), &layout(3)).unwrap_err();
+        assert_eq!(error.to_string(), "tensor bn.weight holds NaN; every number must be finite");
+    }
+}

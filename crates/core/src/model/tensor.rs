@@ -1,0 +1,117 @@
+//! One tensor of a model: its name and shape, and what it is to its layer.
+
+use crate::model::Layer;
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// What a tensor is to its layer. Methods choose tensors by role and kind, never by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// Kernel or matrix.
+    Weight,
+    /// Added after the product.
+    Bias,
+    /// A norm's factor.
+    Scale,
+    /// A norm's summand.
+    Shift,
+    /// Buffer: a batch norm's mean at evaluation.
+    RunningMean,
+    /// Buffer: a batch norm's variance at evaluation.
+    RunningVariance,
+}
+
+impl Role {
+    /// Whether gradients reach it; the others are buffers.
+    pub fn trainable(self) -> bool {
+        !matches!(self, Self::RunningMean | Self::RunningVariance)
+    }
+}
+
+/// The kind of layer that a tensor belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LayerKind {
+    /// A convolution.
+    Conv,
+    /// A fully connected layer.
+    Linear,
+    /// A batch norm.
+    BatchNorm,
+    /// A group norm.
+    GroupNorm,
+}
+
+/// One tensor of the flat parameters.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tensor {
+    /// PyTorch's name, such as `layer1.0.bn1.running_mean`.
+    pub name: String,
+    /// PyTorch's shape.
+    pub shape: Vec<usize>,
+    /// Number of its layer among the layers that have tensors.
+    pub layer: usize,
+    /// The layer's kind.
+    pub kind: LayerKind,
+    /// What it is to the layer.
+    pub role: Role,
+    /// First place in the flat parameters.
+    pub start: usize,
+}
+
+impl Tensor {
+    /// A tensor that has no place yet.
+    pub(crate) fn new(name: &str, shape: Vec<usize>, layer: usize, kind: LayerKind, role: Role) -> Self {
+        Self { name: name.to_owned(), shape, layer, kind, role, start: 0 }
+    }
+
+    /// The tensors of a layer with this many input channels; none of a residual block, whose layers have their own.
+    pub(crate) fn of_layer(layer: &Layer, channels: usize, number: usize) -> Vec<Self> {
+        let weight = |shape| ("weight", Role::Weight, shape);
+        let norm = || vec![("weight", Role::Scale, vec![channels]), ("bias", Role::Shift, vec![channels])];
+        let (name, kind, own) = match layer {
+            Layer::Conv { name, out, kernel, bias, .. } => {
+                let bias = bias.then(|| ("bias", Role::Bias, vec![*out]));
+                let weight = weight(vec![*out, channels, kernel[0], kernel[1]]);
+                (name, LayerKind::Conv, std::iter::once(weight).chain(bias).collect())
+            }
+            Layer::Linear { name, out } => {
+                let own = vec![weight(vec![*out, channels]), ("bias", Role::Bias, vec![*out])];
+                (name, LayerKind::Linear, own)
+            }
+            Layer::BatchNorm { name } => {
+                let mean = ("running_mean", Role::RunningMean, vec![channels]);
+                let variance = ("running_var", Role::RunningVariance, vec![channels]);
+                (name, LayerKind::BatchNorm, norm().into_iter().chain([mean, variance]).collect())
+            }
+            Layer::GroupNorm { name, .. } => (name, LayerKind::GroupNorm, norm()),
+            Layer::Residual { .. }
+            | Layer::Relu
+            | Layer::MaxPool { .. }
+            | Layer::AveragePool { .. }
+            | Layer::GlobalPool
+            | Layer::Dropout { .. }
+            | Layer::Flatten => return Vec::new(),
+        };
+        let tensor = |(own, role, shape): (&str, Role, Vec<usize>)| {
+            Self::new(&format!("{name}.{own}"), shape, number, kind, role)
+        };
+        own.into_iter().map(tensor).collect()
+    }
+
+    /// How many numbers it holds.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its places in the flat parameters.
+    pub fn range(&self) -> Range<usize> {
+        self.start..self.start + self.len()
+    }
+}

@@ -1,0 +1,157 @@
+//! Every check of an update, in the one read of its values when it arrives. What passes is a [`Checked`], and only that
+//! can enter a sum.
+
+use crate::memory::Array;
+use crate::model::{Layout, Params, Role};
+use crate::round::{ClientFailure, Job, Report, UpdatePart, Upload};
+use crate::rules::Needs;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// What an update says of itself, after every check. Only an [`Inspection`] makes one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Checked {
+    report: Report,
+    norm: f64,
+}
+
+impl Checked {
+    /// What the client says of its work.
+    pub fn report(&self) -> Report {
+        self.report
+    }
+
+    /// ‖w_k − w_t‖ over the trainable tensors.
+    pub fn norm(&self) -> f64 {
+        self.norm
+    }
+}
+
+/// The check of one update while its values arrive: each part in order, in pieces of any length.
+#[derive(Debug)]
+pub struct Inspection {
+    report: Report,
+    base: Arc<Params>,
+    parts: Vec<PartProgress>,
+    /// Where no value may be negative, and whose values these are.
+    variances: Vec<(Range<usize>, String)>,
+    square: f64,
+}
+
+#[derive(Debug)]
+struct PartProgress {
+    name: &'static str,
+    expected: usize,
+    got: usize,
+}
+
+/// The name under which failures speak of the model.
+const MODEL: &str = "the model";
+
+impl Inspection {
+    /// Checks what a client of this size claims; its values follow.
+    pub fn new(needs: &Needs, size: u64, job: &Job, report: Report) -> Result<Self, ClientFailure> {
+        check_report(needs.mu, size, job, &report)?;
+        let base = Arc::clone(&job.offer.params);
+        let layout = &base.layout;
+        let carried = needs.carries.iter();
+        let carried = carried.map(|carried| (carried.name, carried.extent.len(layout)));
+        let parts = carried.chain([(MODEL, layout.len())]);
+        let parts = parts.map(|(name, expected)| PartProgress { name, expected, got: 0 }).collect();
+        Ok(Self { report, parts, variances: variances(layout), square: 0.0, base })
+    }
+
+    /// Checks the next values of a part.
+    pub fn values(&mut self, part: UpdatePart<'_>, values: &[f32]) -> Result<(), ClientFailure> {
+        let name = match part {
+            UpdatePart::Model => MODEL,
+            UpdatePart::Carried(name) => name,
+        };
+        let wrong = |got, expected| ClientFailure::WrongShape { part: name.to_owned(), got, expected };
+        let Some(progress) = self.parts.iter_mut().find(|part| part.name == name) else {
+            let why = format!("it holds {name:?}, which the strategy does not use");
+            return Err(ClientFailure::Unreadable(why));
+        };
+        let start = progress.got;
+        progress.got += values.len();
+        if progress.got > progress.expected {
+            return Err(wrong(progress.got, progress.expected));
+        }
+        if let Some(place) = values.iter().position(|value| !value.is_finite()) {
+            return Err(not_finite(name, start + place, values[place]));
+        }
+        if part == UpdatePart::Model {
+            self.check_variances(start, values)?;
+            let base = self.base.trainable().get(start..).unwrap_or_default();
+            for (&x, &w) in values.iter().zip(base) {
+                let change = f64::from(x) - f64::from(w);
+                self.square += change * change;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_variances(&self, start: usize, values: &[f32]) -> Result<(), ClientFailure> {
+        for (range, tensor) in &self.variances {
+            let (from, to) = (range.start.max(start), range.end.min(start + values.len()));
+            let here = values.get(from.saturating_sub(start)..to.saturating_sub(start)).unwrap_or_default();
+            if let Some(&value) = here.iter().find(|value| **value < 0.0) {
+                return Err(ClientFailure::NegativeVariance { tensor: tensor.clone(), value });
+            }
+        }
+        Ok(())
+    }
+
+    /// The checked update, if all its values came.
+    pub fn finish(self) -> Result<Checked, ClientFailure> {
+        match self.parts.iter().find(|part| part.got != part.expected) {
+            None => Ok(Checked { report: self.report, norm: self.square.sqrt() }),
+            Some(&PartProgress { name, expected, got }) => {
+                Err(ClientFailure::WrongShape { part: name.to_owned(), got, expected })
+            }
+        }
+    }
+}
+
+/// Checks an update that is in memory, in the order of its byte form: carried vectors by name, then the model.
+pub fn check(needs: &Needs, size: u64, job: &Job, upload: &Upload) -> Result<Checked, ClientFailure> {
+    let mut inspection = Inspection::new(needs, size, job, upload.report)?;
+    for (name, array) in upload.carried.arrays() {
+        let Array::F32(values) = array else { continue };
+        inspection.values(UpdatePart::Carried(name), values)?;
+    }
+    inspection.values(UpdatePart::Model, &upload.params.values)?;
+    inspection.finish()
+}
+
+fn variances(layout: &Layout) -> Vec<(Range<usize>, String)> {
+    let variances = layout.tensors().iter().filter(|tensor| tensor.role == Role::RunningVariance);
+    variances.map(|tensor| (tensor.range(), tensor.name.clone())).collect()
+}
+
+fn check_report(mu: f64, size: u64, job: &Job, report: &Report) -> Result<(), ClientFailure> {
+    let expected = job.offer.round;
+    if report.round != expected {
+        return Err(ClientFailure::WrongRound { got: report.round, expected });
+    }
+    let local = &job.offer.local;
+    let most = local.most_steps(size);
+    if report.steps == 0 || report.steps > most {
+        return Err(ClientFailure::Steps { steps: report.steps, most });
+    }
+    let [least, greatest] = local.reaches(mu, size);
+    // The client computed its reach with the same arithmetic; the slack is for another machine's rounding, and for
+    // that of very many steps.
+    let slack = (most as f64 * f64::EPSILON).max(1e-9);
+    if !(least * (1.0 - slack)..=greatest * (1.0 + slack)).contains(&report.reach) {
+        return Err(ClientFailure::Reach { reach: report.reach.to_string(), least, greatest });
+    }
+    match report.losses.iter().position(|loss| !loss.is_finite()) {
+        None => Ok(()),
+        Some(place) => Err(not_finite("the loss", place, report.losses[place])),
+    }
+}
+
+fn not_finite(part: &str, place: usize, value: impl ToString) -> ClientFailure {
+    ClientFailure::NotFinite { part: part.to_owned(), place, value: value.to_string() }
+}

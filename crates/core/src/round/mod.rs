@@ -1,0 +1,27 @@
+//! One round as pure functions: `plan` says who does what, `close` turns checked updates into the next state.
+//! Enrolment and acceptance check everything that a client claims.
+
+pub(crate) mod acceptance;
+pub(crate) mod close;
+pub(crate) mod drift;
+pub mod enrolment;
+pub(crate) mod failure;
+pub mod hardened;
+pub(crate) mod job;
+pub(crate) mod plan;
+pub(crate) mod profile;
+pub(crate) mod record;
+pub(crate) mod state;
+pub(crate) mod updates;
+
+pub use acceptance::{Checked, Inspection, check};
+pub use close::close;
+pub use drift::Drift;
+pub use enrolment::Refusal;
+pub use failure::ClientFailure;
+pub use job::{Job, Offer, Survey};
+pub use plan::{cohort_size, plan};
+pub use profile::{ClientData, ClientId, Profile};
+pub use record::{ClientRecord, RoundRecord, Spread, effective};
+pub use state::{Mode, Run, State};
+pub use updates::{Accepted, BLOCK, InMemory, Outcome, ReadFailure, Report, UpdatePart, Updates, Upload};

@@ -1,0 +1,40 @@
+//! Who does what in the next round. Pure: the same state gives the same jobs.
+
+use crate::round::{ClientId, Job, Offer, Run, State};
+use crate::stream::{Key, Purpose};
+use std::sync::Arc;
+
+/// The jobs of the next round, in client order.
+pub fn plan(run: &Run, state: &State) -> Vec<Job> {
+    let offer = Arc::new(Offer {
+        round: state.round,
+        strategy: run.strategy.label.clone(),
+        local: run.local.in_round(state.round),
+        reference: state.reference.clone(),
+        params: Arc::clone(&state.params),
+        carried: Arc::clone(&state.carried),
+    });
+    let job = |client| Job {
+        client,
+        key: Key::of(run.seed).at(Purpose::Job, state.round, client),
+        accepted: state.accepted.get(&client).copied(),
+        offer: Arc::clone(&offer),
+    };
+    cohort(run, state).into_iter().map(job).collect()
+}
+
+/// K = max(1, floor(fraction N)): how many of N clients a round asks.
+pub fn cohort_size(fraction: f64, clients: usize) -> usize {
+    // A fraction such as 0.29 times 100 must not fall just below its integer.
+    ((fraction * clients as f64 + 1e-9) as usize).max(1)
+}
+
+/// K clients, each equally likely, without replacement.
+fn cohort(run: &Run, state: &State) -> Vec<ClientId> {
+    let mut clients: Vec<ClientId> = state.roster.iter().map(|profile| profile.client).collect();
+    let size = cohort_size(run.fraction, clients.len());
+    Key::of(run.cohort_seed).at(Purpose::Cohort, state.round, 0).stream(0).shuffle(&mut clients);
+    clients.truncate(size);
+    clients.sort_unstable();
+    clients
+}

@@ -1,0 +1,180 @@
+//! What happened in a round: one type from the server's sum to the tables, and one line of `rounds.jsonl`.
+
+use crate::labels::{Reference, Statistic, tvd};
+use crate::round::{Checked, ClientFailure, ClientId, Drift, Job, Profile, State};
+use crate::rules::Shares;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// One round. `close` writes down who counted how much, and why; what is measured around it is filled in by the loop
+/// over rounds. Accuracies are fractions; what does not apply is `None`, and null in JSON.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RoundRecord {
+    /// Which round, counted from 1.
+    pub round: u32,
+    /// Accuracy of the global model after the round; null if it was not evaluated.
+    pub accuracy: Option<f64>,
+    /// Its mean cross-entropy; null if it was not evaluated.
+    pub loss: Option<f64>,
+    /// How long the round took.
+    pub seconds: f64,
+    /// Bytes that clients sent; in a simulation, what they would have sent.
+    pub bytes_up: u64,
+    /// Bytes that were sent to clients; in a simulation, what would have been.
+    pub bytes_down: u64,
+    /// Hash of the global model after the round.
+    pub model_hash: String,
+    /// A short hash of every tensor.
+    pub tensor_hashes: Vec<String>,
+    /// Effective number of clients, 1 / Σ s²: how many clients of equal weight would mix as much.
+    pub effective_clients: Option<f64>,
+    /// How far the clients' models drifted apart.
+    #[serde(default)]
+    pub drift: Option<Drift>,
+    /// Why the model stayed as it was, if it did.
+    pub unchanged: Option<String>,
+    /// How many clients were enrolled; unknown in records of earlier versions.
+    #[serde(default)]
+    pub roster: Option<usize>,
+    /// Accuracy of each class, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub class_accuracy: Option<Vec<Option<f64>>>,
+    /// Accuracy on the clients' own label distributions, where asked for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub client_accuracy: Option<Spread>,
+    /// The clients of the cohort, by id.
+    pub clients: Vec<ClientRecord>,
+}
+
+/// One client in one round.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientRecord {
+    /// Who.
+    pub client: ClientId,
+    /// Its training samples.
+    pub size: u64,
+    /// Total variation distance of its labels to the reference; null where the server does not know it.
+    pub tvd: Option<f64>,
+    /// What it said about its labels.
+    pub statistic: Statistic,
+    /// What its labels earned it.
+    pub quality_share: Option<f64>,
+    /// What its size earned it.
+    pub size_share: Option<f64>,
+    /// Its weight in the aggregate; null if it did not count.
+    pub weight: Option<f64>,
+    /// Optimiser steps made; unknown in records of earlier versions.
+    #[serde(default)]
+    pub steps: Option<u64>,
+    /// How far it moved the model: ‖w_k − w_t‖; unknown in records of earlier versions.
+    #[serde(default)]
+    pub norm: Option<f64>,
+    /// Mean training loss of its first local epoch.
+    pub first_loss: Option<f64>,
+    /// Mean training loss of its last local epoch.
+    pub last_loss: Option<f64>,
+    /// Whether it had lost the memory that its job named; carried vectors are then no longer exact means.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub forgot: bool,
+    /// Why it did not count, as a sentence in JSON.
+    #[serde(serialize_with = "sentence", deserialize_with = "from_sentence")]
+    pub failure: Option<ClientFailure>,
+}
+
+/// A quantity over all clients.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spread {
+    /// Its mean.
+    pub mean: f64,
+    /// Its standard deviation.
+    pub deviation: f64,
+    /// Mean of the worst tenth of the clients, at least one.
+    pub worst_decile: f64,
+}
+
+impl RoundRecord {
+    /// The round that begins in this state, before anything is known of it.
+    pub(crate) fn new(state: &State) -> Self {
+        Self { round: state.round + 1, roster: Some(state.roster.len()), ..Self::default() }
+    }
+
+    /// Writes in what each accepted client counted.
+    pub(crate) fn count(&mut self, shares: &Shares) {
+        let accepted = self.clients.iter_mut().filter(|client| client.failure.is_none());
+        for (k, client) in accepted.enumerate() {
+            client.quality_share = shares.quality.as_ref().map(|quality| quality[k]);
+            client.size_share = Some(shares.size[k]);
+            client.weight = Some(shares.weight[k]);
+        }
+        self.effective_clients = Some(effective(&shares.weight));
+    }
+}
+
+impl ClientRecord {
+    pub(crate) fn new(
+        profile: &Profile,
+        reference: &Reference,
+        job: &Job,
+        answer: Result<Checked, ClientFailure>,
+    ) -> Self {
+        let report = answer.as_ref().ok().map(Checked::report);
+        Self {
+            client: profile.client,
+            size: profile.size,
+            tvd: match &profile.statistic {
+                Statistic::Distance(distance) => Some(*distance),
+                Statistic::Histogram(counts) => Some(tvd(counts, reference)),
+                _ => None,
+            },
+            statistic: profile.statistic.clone(),
+            quality_share: None,
+            size_share: None,
+            weight: None,
+            steps: report.map(|report| report.steps),
+            norm: answer.as_ref().ok().map(Checked::norm),
+            first_loss: report.map(|report| report.losses[0]),
+            last_loss: report.map(|report| report.losses[1]),
+            forgot: job.accepted.is_some() && report.is_some_and(|report| !report.remembers),
+            failure: answer.err(),
+        }
+    }
+}
+
+impl Spread {
+    /// The spread of some values; there is at least one.
+    pub fn of(mut values: Vec<f64>) -> Self {
+        values.sort_by(f64::total_cmp);
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+        let worst = &values[..(values.len() / 10).max(1)];
+        let worst_decile = worst.iter().sum::<f64>() / worst.len() as f64;
+        Self { mean, deviation: variance.sqrt(), worst_decile }
+    }
+}
+
+/// Effective number of clients: 1 / Σ s².
+pub fn effective(weights: &[f64]) -> f64 {
+    1.0 / weights.iter().map(|s| s * s).sum::<f64>()
+}
+
+fn sentence<S: Serializer>(failure: &Option<ClientFailure>, serializer: S) -> Result<S::Ok, S::Error> {
+    failure.as_ref().map(ToString::to_string).serialize(serializer)
+}
+
+fn from_sentence<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<ClientFailure>, D::Error> {
+    Ok(Option::deserialize(deserializer)?.map(ClientFailure::Recorded))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_decile_is_the_mean_of_the_lowest_tenth() {
+        let spread = Spread::of((0..20).map(f64::from).rev().collect());
+        assert_eq!((spread.mean, spread.worst_decile), (9.5, 0.5));
+        // Standard deviation of 0..20: sqrt((400 - 1) / 12).
+        assert!((spread.deviation - (399.0f64 / 12.0).sqrt()).abs() < 1e-12);
+        assert_eq!(Spread::of(vec![0.25]).worst_decile, 0.25);
+    }
+}

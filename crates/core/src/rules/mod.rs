@@ -1,0 +1,14 @@
+//! The rules that a strategy consists of, how methods describe themselves, and how their names combine
+//! (`fedprox+fedtvd:lambda=0.25`).
+
+pub mod notation;
+pub(crate) mod questions;
+pub(crate) mod recipe;
+pub(crate) mod spec;
+
+pub use notation::NotationError;
+pub use questions::{
+    Carried, Combine, Extent, LocalRule, Loss, Needs, ServerRule, Shares, Task, Trained, Weighting,
+};
+pub use recipe::{Recipe, Rule, Strategy};
+pub use spec::{Property, Settings, Spec};

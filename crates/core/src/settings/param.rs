@@ -1,0 +1,219 @@
+//! What can be set, defined once for strategies and configurations: name, kind, default, range and one line of help.
+//!
+//! A strategy's spec and the table of configuration keys are lists of these. Whatever reads or prints a parameter goes
+//! through here: `--set`, files, sweeps, `fedtvd init`, `fedtvd strategies` and the documentation.
+
+use crate::settings::{Range, Value};
+
+use std::fmt;
+use thiserror::Error;
+
+/// One parameter of a strategy, or one key of a configuration.
+#[derive(Debug)]
+pub struct Param {
+    /// Its name; a key's with its table, such as `split.alpha`.
+    pub name: &'static str,
+    /// What it may be, and what it is unless set.
+    pub kind: ParamKind,
+    /// One line of help.
+    pub about: &'static str,
+}
+
+/// What a parameter may be, and what it is unless set.
+#[derive(Clone, Copy, Debug)]
+pub enum ParamKind {
+    /// Any text.
+    Text {
+        /// What it is unless set.
+        default: &'static str,
+    },
+    /// One of some words.
+    Choice {
+        /// What it is unless set.
+        default: &'static str,
+        /// All that are allowed.
+        choices: &'static [&'static str],
+    },
+    /// A whole number.
+    Whole {
+        /// What it is unless set.
+        default: u64,
+        /// The least.
+        low: u64,
+        /// The greatest.
+        high: u64,
+    },
+    /// A seed that follows the run's seed unless set.
+    Seed,
+    /// A number within a range.
+    Number {
+        /// What it is unless set.
+        default: f64,
+        /// Where it may lie.
+        range: Range,
+    },
+    /// True or false.
+    Flag {
+        /// What it is unless set.
+        default: bool,
+    },
+    /// A list of texts, one per layer of a model; empty unless set.
+    Layers,
+    /// A label distribution: uniform (unless set), aggregated, or one number per class.
+    Distribution,
+}
+
+/// A value that a parameter cannot have.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{name} = {value} is not allowed; it must be {expected}")]
+pub struct ParamError {
+    /// Which parameter.
+    pub name: String,
+    /// What was given.
+    pub value: String,
+    /// What would have been right.
+    pub expected: String,
+}
+
+impl ParamError {
+    /// A value that is not what was expected; a number is shown as people write it.
+    pub fn new(name: &str, value: &Value, expected: impl fmt::Display) -> Self {
+        let value = if let Value::Number(number) = value { number.to_string() } else { value.to_string() };
+        Self { name: name.to_owned(), value, expected: expected.to_string() }
+    }
+}
+
+impl Param {
+    /// Any text.
+    pub const fn text(name: &'static str, default: &'static str, about: &'static str) -> Self {
+        Self { name, kind: ParamKind::Text { default }, about }
+    }
+
+    /// A whole number from `low` to `high`.
+    pub const fn whole(
+        name: &'static str,
+        default: u64,
+        (low, high): (u64, u64),
+        about: &'static str,
+    ) -> Self {
+        Self { name, kind: ParamKind::Whole { default, low, high }, about }
+    }
+
+    /// A number within a range.
+    pub const fn number(name: &'static str, default: f64, range: Range, about: &'static str) -> Self {
+        Self { name, kind: ParamKind::Number { default, range }, about }
+    }
+
+    /// True or false.
+    pub const fn flag(name: &'static str, default: bool, about: &'static str) -> Self {
+        Self { name, kind: ParamKind::Flag { default }, about }
+    }
+
+    /// What it is unless set; `None` for a seed, which follows the run's.
+    pub fn default(&self) -> Option<Value> {
+        Some(match self.kind {
+            ParamKind::Text { default } | ParamKind::Choice { default, .. } => {
+                Value::Text(default.to_owned())
+            }
+            ParamKind::Whole { default, .. } => Value::Whole(default),
+            ParamKind::Number { default, .. } => Value::Number(default),
+            ParamKind::Flag { default } => Value::Flag(default),
+            ParamKind::Layers => Value::List(Vec::new()),
+            ParamKind::Distribution => Value::Text("uniform".to_owned()),
+            ParamKind::Seed => return None,
+        })
+    }
+
+    /// The value that an unquoted text stands for, as it is kept.
+    pub fn parse(&self, text: &str) -> Result<Value, ParamError> {
+        self.check(match self.kind {
+            ParamKind::Text { .. } | ParamKind::Choice { .. } => Value::Text(text.to_owned()),
+            _ => Value::of_text(text),
+        })
+    }
+
+    /// The value as it is kept: a whole number where a number is expected becomes one, and 1e3 a whole number.
+    pub fn check(&self, value: Value) -> Result<Value, ParamError> {
+        let list = |fits: fn(&Value) -> bool| matches!(&value, Value::List(items) if items.iter().all(fits));
+        let word = |words: &[&str]| matches!(&value, Value::Text(word) if words.contains(&word.as_str()));
+        let fits = match self.kind {
+            ParamKind::Text { .. } => matches!(value, Value::Text(_)),
+            ParamKind::Choice { choices, .. } => word(choices),
+            ParamKind::Whole { low, high, .. } => match whole(&value) {
+                Some(whole) if (low..=high).contains(&whole) => return Ok(Value::Whole(whole)),
+                _ => false,
+            },
+            ParamKind::Seed => matches!(value, Value::Whole(_)),
+            ParamKind::Number { range, .. } => match value.number() {
+                Some(number) if range.contains(number) => return Ok(Value::Number(number)),
+                _ => false,
+            },
+            ParamKind::Flag { .. } => matches!(value, Value::Flag(_)),
+            ParamKind::Layers => list(|item| matches!(item, Value::Text(_))),
+            ParamKind::Distribution => {
+                word(&["uniform", "aggregated"]) || list(|item| item.number().is_some())
+            }
+        };
+        if fits { Ok(value) } else { Err(self.refusal(&value)) }
+    }
+
+    fn refusal(&self, value: &Value) -> ParamError {
+        match self.kind {
+            ParamKind::Number { range, .. } if value.number().is_none() => {
+                ParamError::new(self.name, value, format_args!("a number, {range}"))
+            }
+            kind => ParamError::new(self.name, value, kind),
+        }
+    }
+}
+
+/// The whole number that a value is. 1e3 is a float to TOML and a thousand to everyone else.
+fn whole(value: &Value) -> Option<u64> {
+    match *value {
+        Value::Whole(whole) => Some(whole),
+        Value::Number(number) => Some(number as u64).filter(|whole| *whole as f64 == number),
+        _ => None,
+    }
+}
+
+impl fmt::Display for ParamKind {
+    /// What would be right.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text { .. } => f.write_str("text"),
+            Self::Choice { choices: [others @ .., last], .. } => write!(f, "{} or {last}", others.join(", ")),
+            Self::Choice { choices: [], .. } => f.write_str("nothing"),
+            Self::Whole { low, high, .. } => write!(f, "a whole number from {low} to {high}"),
+            Self::Seed => f.write_str("a whole number that is not negative"),
+            Self::Number { range, .. } => range.fmt(f),
+            Self::Flag { .. } => f.write_str("true or false"),
+            Self::Layers => f.write_str("a list of texts, one per layer"),
+            Self::Distribution => f.write_str("uniform, aggregated, or a list of numbers, one per class"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_kept_as_its_kind_or_refused_with_what_would_have_been_right() {
+        let lambda = Param::number("lambda", 0.5, Range::UNIT, "a share");
+        let rounds = Param::whole("rounds", 50, (1, 1000), "a count");
+        let mode = ParamKind::Choice { default: "a", choices: &["a", "b", "c"] };
+        let mode = Param { name: "mode", kind: mode, about: "a choice" };
+        assert_eq!(lambda.parse("1"), Ok(Value::Number(1.0)));
+        assert_eq!(rounds.parse("1e3"), Ok(Value::Whole(1000)));
+        assert_eq!(mode.parse("b"), Ok(Value::Text("b".to_owned())));
+        for (param, text, message) in [
+            (&lambda, "1.5", "lambda = 1.5 is not allowed; it must be 0 to 1"),
+            (&lambda, "NaN", "lambda = NaN is not allowed; it must be 0 to 1"),
+            (&lambda, "much", "lambda = \"much\" is not allowed; it must be a number, 0 to 1"),
+            (&rounds, "-1", "rounds = -1 is not allowed; it must be a whole number from 1 to 1000"),
+            (&mode, "1", "mode = \"1\" is not allowed; it must be a, b or c"),
+        ] {
+            assert_eq!(param.parse(text).unwrap_err().to_string(), message);
+        }
+    }
+}

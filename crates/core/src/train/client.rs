@@ -1,0 +1,46 @@
+//! What a client does with a job: the same routine in a simulation and at a real site.
+
+use crate::memory::Memory;
+use crate::round::{ClientData, ClientFailure, Job, Report, Upload};
+use crate::rules::{Strategy, Task};
+use crate::train::Trainer;
+
+/// Trains for one round. The client's memory goes in by reference and comes out new, so that it can only
+/// advance when the update that it belongs to was accepted.
+///
+/// `memory` is the one that [`Job::accepted`] names, or `None` for a client that has none.
+pub fn train(
+    strategy: &Strategy,
+    job: &Job,
+    client: &ClientData,
+    memory: Option<&Memory>,
+    trainer: &mut dyn Trainer,
+) -> Result<(Upload, Memory), ClientFailure> {
+    let offer = &job.offer;
+    let offsets = offsets(strategy, &client.counts, job);
+    let task = Task {
+        base: &offer.params,
+        carried: &offer.carried,
+        client,
+        local: &offer.local,
+        pass: offer.local.pass(job.key, offsets.as_deref()),
+    };
+    let memory = memory.filter(|_| job.accepted.is_some());
+    let trained = strategy.local.train(&task, memory, trainer)?;
+    let report = Report {
+        round: offer.round,
+        steps: trained.steps,
+        reach: trained.reach,
+        losses: trained.losses,
+        remembers: !strategy.local.needs().remembers || job.accepted.is_none() || memory.is_some(),
+    };
+    let upload = Upload { client: job.client, params: trained.params, carried: trained.carried, report };
+    Ok((upload, trained.memory))
+}
+
+/// What the loss adds to the logits; nothing where it adds the same to all, which softmax cannot see.
+fn offsets(strategy: &Strategy, counts: &[u64], job: &Job) -> Option<Vec<f32>> {
+    let offsets = strategy.loss.offsets(counts, &job.offer.reference);
+    let constant = offsets.iter().all(|offset| *offset == offsets[0]);
+    (!constant).then(|| offsets.into_iter().map(|offset| offset as f32).collect())
+}

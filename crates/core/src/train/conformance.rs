@@ -1,0 +1,309 @@
+//! What every trainer must do with every field of a pass, whatever device it runs on.
+//!
+//! A trainer's own tests call [`check`]; it says in one sentence what is violated. Comparisons are of single
+//! steps over all rows at once, so that they hold for any model, also with batch norm and dropout.
+
+use crate::model::Params;
+use crate::stream::Key;
+use crate::train::{Pass, Pull, Sgd, TrainFailure, Trainer};
+
+/// What a trainer is checked on.
+pub struct Case<'a> {
+    /// A fresh trainer each time.
+    pub trainer: &'a dyn Fn() -> Box<dyn Trainer>,
+    /// A model to start from.
+    pub start: &'a Params,
+    /// At least three rows, of at least two classes if there are classes.
+    pub rows: &'a [u32],
+    /// A row that the data set does not have.
+    pub missing: u32,
+    /// Length of the logits.
+    pub classes: usize,
+}
+
+/// A sentence that must be true of a trainer, and how to find out.
+type Check = (&'static str, fn(&Case<'_>) -> bool);
+
+/// Relative tolerance on a change of parameters: gradients are recovered from f32 differences.
+const TOLERANCE: f64 = 2e-3;
+
+/// Runs the whole suite; the error is the first sentence that is not true of the trainer.
+pub fn check(case: &Case<'_>) -> Result<(), String> {
+    assert!(case.rows.len() >= 3, "the suite needs at least three rows");
+    let checks: [Check; 14] = [
+        ("the same pass gives the same bits", repeats),
+        ("four passes of one epoch equal one pass of four", continues),
+        ("a batch smaller than the rows makes a step for each batch, the last one short", counts_steps),
+        ("the order of samples follows the key and the number of the epoch", follows_the_key),
+        ("a learning rate of zero leaves the trainable numbers as they are", stands_still),
+        ("weight decay adds weight_decay w to the gradient", decays),
+        ("a pull adds mu (w - anchor) to the gradient", pulls),
+        ("a push adds itself to the gradient", pushes),
+        ("momentum adds momentum times the last velocity, and only where it is kept", remembers_velocity),
+        ("Nesterov's momentum looks one step ahead", looks_ahead),
+        ("offsets enter the training loss; equal ones change nothing", offsets_train),
+        ("offsets enter an evaluation's loss and never its predictions", offsets_do_not_predict),
+        ("an evaluation sees every row once and repeats", evaluates),
+        ("no rows, no batch and a missing row are refused by name", refuses),
+    ];
+    match checks.iter().find(|(_, holds)| !holds(case)) {
+        Some((sentence, _)) => Err(format!("it is not true that {sentence}")),
+        None => Ok(()),
+    }
+}
+
+fn plain(case: &Case<'_>) -> Pass<'static> {
+    Pass {
+        epochs: 1,
+        first_epoch: 0,
+        batch: case.rows.len(),
+        key: Key::of(1),
+        keep_velocity: false,
+        sgd: Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0 },
+        pull: None,
+        push: None,
+        offsets: None,
+    }
+}
+
+fn sgd(pass: &Pass<'_>, change: impl Fn(&mut Sgd)) -> Sgd {
+    let mut sgd = pass.sgd;
+    change(&mut sgd);
+    sgd
+}
+
+/// The model after passes in a row by one trainer.
+fn after(case: &Case<'_>, passes: &[Pass<'_>]) -> Params {
+    let mut trainer = (case.trainer)();
+    let mut params = case.start.clone();
+    for pass in passes {
+        if trainer.pass(&mut params, case.rows, pass).is_err() {
+            params.values.fill(f32::NAN);
+        }
+    }
+    params
+}
+
+/// Whether b - a equals `change`, number by number, up to the tolerance times the largest change.
+fn differs_by(a: &Params, b: &Params, change: impl Fn(usize) -> f64) -> bool {
+    let changes: Vec<f64> = (0..a.trainable().len()).map(change).collect();
+    let largest = changes.iter().fold(0f64, |most, change| most.max(change.abs()));
+    let size = a.trainable().iter().fold(0f64, |most, x| most.max(f64::from(x.abs())));
+    let slack = TOLERANCE * largest + 8.0 * f64::from(f32::EPSILON) * size;
+    let pairs = a.trainable().iter().zip(b.trainable()).zip(&changes);
+    largest > 0.0 && { pairs }.all(|((a, b), change)| (f64::from(*b) - f64::from(*a) - change).abs() <= slack)
+}
+
+fn repeats(case: &Case<'_>) -> bool {
+    let pass = Pass { epochs: 2, batch: 2, ..plain(case) };
+    let (first, again) = (after(case, &[pass]), after(case, &[pass]));
+    first == again && first != *case.start
+}
+
+fn continues(case: &Case<'_>) -> bool {
+    let base = plain(case);
+    let whole = Pass { epochs: 4, batch: 2, sgd: sgd(&base, |s| s.momentum = 0.9), ..base };
+    let parts = [0, 1, 2, 3].map(|e| Pass { epochs: 1, first_epoch: e, keep_velocity: e > 0, ..whole });
+    after(case, &[whole]) == after(case, &parts)
+}
+
+fn counts_steps(case: &Case<'_>) -> bool {
+    let pass = Pass { epochs: 3, batch: 2, ..plain(case) };
+    let report = (case.trainer)().pass(&mut case.start.clone(), case.rows, &pass);
+    let ordered = |r: [f64; 2]| r.iter().all(|loss| loss.is_finite());
+    report.is_ok_and(|report| report.steps == pass.steps(case.rows.len()) && ordered(report.losses))
+}
+
+fn follows_the_key(case: &Case<'_>) -> bool {
+    let pass = Pass { batch: 1, ..plain(case) };
+    let other = (2..40).map(|seed| Pass { key: Key::of(seed), ..pass });
+    let later = (1..40).map(|first_epoch| Pass { first_epoch, ..pass });
+    let moved = |other: Pass<'_>| {
+        other.order(other.first_epoch, case.rows) != pass.order(0, case.rows)
+            && after(case, &[other]) != after(case, &[pass])
+    };
+    { other }.any(moved) && { later }.any(moved)
+}
+
+fn stands_still(case: &Case<'_>) -> bool {
+    let pass = plain(case);
+    let still = after(case, &[Pass { sgd: sgd(&pass, |s| s.lr = 0.0), ..pass }]);
+    still.trainable() == case.start.trainable()
+}
+
+fn decays(case: &Case<'_>) -> bool {
+    let pass = plain(case);
+    let decayed = after(case, &[Pass { sgd: sgd(&pass, |s| s.weight_decay = 0.5), ..pass }]);
+    differs_by(&after(case, &[pass]), &decayed, |i| -0.1 * 0.5 * f64::from(case.start.values[i]))
+}
+
+fn pulls(case: &Case<'_>) -> bool {
+    let pass = plain(case);
+    let anchor: Vec<f32> = (0..case.start.trainable().len()).map(|i| (i % 7) as f32 / 7.0).collect();
+    let pulled = after(case, &[Pass { pull: Some(Pull { mu: 0.5, anchor: &anchor }), ..pass }]);
+    let gap = |i: usize| f64::from(case.start.values[i]) - f64::from(anchor[i]);
+    differs_by(&after(case, &[pass]), &pulled, |i| -0.1 * 0.5 * gap(i))
+}
+
+fn pushes(case: &Case<'_>) -> bool {
+    let pass = plain(case);
+    let push: Vec<f32> = (0..case.start.trainable().len()).map(|i| (i % 5) as f32 / 5.0 - 0.4).collect();
+    let pushed = after(case, &[Pass { push: Some(&push), ..pass }]);
+    differs_by(&after(case, &[pass]), &pushed, |i| -0.1 * f64::from(push[i]))
+}
+
+fn remembers_velocity(case: &Case<'_>) -> bool {
+    let base = plain(case);
+    let first = Pass { sgd: sgd(&base, |s| s.momentum = 0.9), ..base };
+    let kept = Pass { first_epoch: 1, keep_velocity: true, ..first };
+    let dropped = Pass { keep_velocity: false, ..kept };
+    let one = after(case, &[first]);
+    let step = |i: usize| f64::from(one.values[i]) - f64::from(case.start.values[i]);
+    differs_by(&after(case, &[first, dropped]), &after(case, &[first, kept]), |i| 0.9 * step(i))
+}
+
+fn looks_ahead(case: &Case<'_>) -> bool {
+    let pass = plain(case);
+    let plainly = after(case, &[pass]);
+    let ahead = |s: &mut Sgd| (s.momentum, s.nesterov) = (0.9, true);
+    let step = |i: usize| f64::from(plainly.values[i]) - f64::from(case.start.values[i]);
+    differs_by(&plainly, &after(case, &[Pass { sgd: sgd(&pass, ahead), ..pass }]), |i| 0.9 * step(i))
+}
+
+fn offsets_train(case: &Case<'_>) -> bool {
+    if case.classes < 2 {
+        return true;
+    }
+    let pass = plain(case);
+    let plainly = after(case, &[pass]);
+    let equal = vec![0.25; case.classes];
+    let mut tilted = vec![0.0; case.classes];
+    tilted[0] = 3.0;
+    let step = |i: usize| f64::from(plainly.values[i]) - f64::from(case.start.values[i]);
+    differs_by(case.start, &after(case, &[Pass { offsets: Some(&equal), ..pass }]), step)
+        && !differs_by(case.start, &after(case, &[Pass { offsets: Some(&tilted), ..pass }]), step)
+}
+
+fn offsets_do_not_predict(case: &Case<'_>) -> bool {
+    if case.classes < 2 {
+        return true;
+    }
+    let mut tilted = vec![0.0; case.classes];
+    tilted[0] = 50.0;
+    let judge = |offsets| (case.trainer)().evaluate(case.start, case.rows, offsets);
+    match (judge(None), judge(Some(&tilted))) {
+        (Ok(plain), Ok(tilted)) => plain.confusion == tilted.confusion && plain.loss != tilted.loss,
+        _ => false,
+    }
+}
+
+fn evaluates(case: &Case<'_>) -> bool {
+    let mut trainer = (case.trainer)();
+    let mut judge = || trainer.evaluate(case.start, case.rows, None);
+    match (judge(), judge()) {
+        (Ok(first), Ok(again)) => first == again && first.samples() == case.rows.len() as u64,
+        _ => false,
+    }
+}
+
+fn refuses(case: &Case<'_>) -> bool {
+    let pass = plain(case);
+    let refusal =
+        |rows: &[u32], pass: Pass<'_>| (case.trainer)().pass(&mut case.start.clone(), rows, &pass).err();
+    let missing = (case.trainer)().evaluate(case.start, &[case.missing], None).err();
+    refusal(&[], pass) == Some(TrainFailure::NoSamples)
+        && refusal(case.rows, Pass { batch: 0, ..pass }) == Some(TrainFailure::EmptyBatch)
+        && matches!(refusal(&[case.missing], pass), Some(TrainFailure::NoSuchRow { .. }))
+        && matches!(missing, Some(TrainFailure::NoSuchRow { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Layout;
+    use crate::train::exact::{Exact, Quadratic, Regression};
+    use crate::train::{Evaluation, PassReport, Samples, Values};
+    use std::sync::Arc;
+
+    fn samples() -> Arc<Samples> {
+        let values: Vec<f32> = (0..24).map(|i| ((i * 7 % 11) as f32 - 5.0) / 5.0).collect();
+        let labels = vec![0, 1, 2, 0, 1, 2];
+        Arc::new(Samples::new([1, 1, 4], 3, Values::Floats(values), labels, 6).unwrap())
+    }
+
+    fn verdict(trainer: &dyn Fn() -> Box<dyn Trainer>) -> Result<(), String> {
+        let mut start = Params::zeros(Arc::new(Layout::vector(12)));
+        start.values.iter_mut().enumerate().for_each(|(i, w)| *w = (i as f32 - 6.0) / 12.0);
+        check(&Case { trainer, start: &start, rows: &[0, 1, 2, 3, 4, 5], missing: 6, classes: 3 })
+    }
+
+    #[test]
+    fn the_exact_regression_conforms() {
+        let samples = samples();
+        assert_eq!(verdict(&|| Box::new(Exact::new(Regression(Arc::clone(&samples))))), Ok(()));
+    }
+
+    type Oversight = (&'static str, fn(&mut Pass<'_>));
+
+    /// A trainer that overlooks something in every pass.
+    struct Careless(Exact<Regression>, fn(&mut Pass<'_>));
+
+    impl Trainer for Careless {
+        fn pass(
+            &mut self,
+            params: &mut Params,
+            rows: &[u32],
+            pass: &Pass<'_>,
+        ) -> Result<PassReport, TrainFailure> {
+            let mut pass = *pass;
+            (self.1)(&mut pass);
+            self.0.pass(params, rows, &pass)
+        }
+
+        fn evaluate(
+            &mut self,
+            params: &Params,
+            rows: &[u32],
+            offsets: Option<&[f32]>,
+        ) -> Result<Evaluation, TrainFailure> {
+            self.0.evaluate(params, rows, offsets)
+        }
+    }
+
+    #[test]
+    fn every_field_that_a_trainer_overlooks_is_found() {
+        let samples = samples();
+        let oversights: [Oversight; 10] = [
+            ("four passes of one", |pass| pass.keep_velocity = false),
+            ("a batch smaller", |pass| pass.batch = pass.batch.max(3)),
+            ("the order of samples", |pass| pass.key = Key::of(1)),
+            ("four passes of one", |pass| pass.first_epoch = 0),
+            ("weight decay", |pass| pass.sgd.weight_decay = 0.0),
+            ("a pull", |pass| pass.pull = None),
+            ("a push", |pass| pass.push = None),
+            ("momentum adds", |pass| pass.sgd.momentum = 0.0),
+            ("Nesterov", |pass| pass.sgd.nesterov = false),
+            ("offsets enter the training", |pass| pass.offsets = None),
+        ];
+        for (sentence, oversight) in oversights {
+            let found =
+                verdict(&|| Box::new(Careless(Exact::new(Regression(Arc::clone(&samples))), oversight)));
+            let message = found.unwrap_err();
+            assert!(message.starts_with(&format!("it is not true that {sentence}")), "{sentence}: {message}");
+        }
+    }
+
+    #[test]
+    fn the_exact_quadratic_conforms() {
+        let rows = vec![
+            (vec![1.0, 2.0], vec![1.0, -1.0]),
+            (vec![2.0, 1.0], vec![-1.0, 3.0]),
+            (vec![0.5, 1.0], vec![2.0, 0.5]),
+        ];
+        let mut start = Params::zeros(Arc::new(Layout::vector(2)));
+        start.values = vec![0.5, 0.25];
+        let trainer = || Box::new(Exact::new(Quadratic { rows: rows.clone() })) as Box<dyn Trainer>;
+        let case = Case { trainer: &trainer, start: &start, rows: &[0, 1, 2], missing: 3, classes: 1 };
+        assert_eq!(check(&case), Ok(()));
+    }
+}

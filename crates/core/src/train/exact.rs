@@ -1,0 +1,176 @@
+//! Tiny trainers whose gradients are exact: to test rules on, to check a formula by hand, to measure theory.
+
+use crate::model::Params;
+use crate::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, step};
+use std::sync::Arc;
+
+/// A problem whose loss and gradient can be written down.
+pub trait Problem: Send {
+    /// How many rows there are.
+    fn rows(&self) -> usize;
+    /// Adds the gradient of one row's loss to `gradient`, and gives the loss.
+    fn gradient(&self, w: &[f32], row: u32, offsets: Option<&[f32]>, gradient: &mut [f64]) -> f64;
+    /// Loss, true class and predicted class of one row, and the number of classes.
+    fn judge(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]);
+}
+
+/// A trainer that steps along exact gradients.
+#[derive(Clone, Debug)]
+pub struct Exact<P> {
+    problem: P,
+    velocity: Vec<f32>,
+}
+
+impl<P: Problem> Exact<P> {
+    /// A trainer of this problem.
+    pub fn new(problem: P) -> Self {
+        Self { problem, velocity: Vec::new() }
+    }
+
+    fn check(&self, rows: &[u32]) -> Result<(), TrainFailure> {
+        match rows.iter().find(|row| **row as usize >= self.problem.rows()) {
+            Some(&row) => Err(TrainFailure::NoSuchRow { row, rows: self.problem.rows() }),
+            None => Ok(()),
+        }
+    }
+}
+
+impl<P: Problem> Trainer for Exact<P> {
+    fn pass(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+    ) -> Result<PassReport, TrainFailure> {
+        self.check(rows)?;
+        if rows.is_empty() {
+            return Err(TrainFailure::NoSamples);
+        }
+        if pass.batch == 0 {
+            return Err(TrainFailure::EmptyBatch);
+        }
+        let w = params.trainable_mut();
+        if !pass.keep_velocity || self.velocity.len() != w.len() {
+            self.velocity = vec![0.0; w.len()];
+        }
+        let mut losses = [0.0; 2];
+        for epoch in 0..pass.epochs {
+            let mut sum = 0.0;
+            for batch in pass.order(pass.first_epoch + epoch, rows).chunks(pass.batch) {
+                let mut gradient = vec![0.0; w.len()];
+                for &row in batch {
+                    sum += self.problem.gradient(w, row, pass.offsets, &mut gradient);
+                }
+                let mean: Vec<f32> = gradient.iter().map(|g| (g / batch.len() as f64) as f32).collect();
+                step(pass, w, &mut self.velocity, &mean);
+            }
+            let loss = sum / rows.len() as f64;
+            if !loss.is_finite() {
+                return Err(TrainFailure::Diverged { epoch: pass.first_epoch + epoch, loss });
+            }
+            if epoch == 0 {
+                losses[0] = loss;
+            }
+            losses[1] = loss;
+        }
+        Ok(PassReport { steps: pass.steps(rows.len()), losses })
+    }
+
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        offsets: Option<&[f32]>,
+    ) -> Result<Evaluation, TrainFailure> {
+        self.check(rows)?;
+        let Some(&first) = rows.first() else { return Err(TrainFailure::NoSamples) };
+        let (_, [_, _, classes]) = self.problem.judge(params.trainable(), first, offsets);
+        let mut evaluation = Evaluation::empty(classes);
+        for &row in rows {
+            let (loss, [label, guess, _]) = self.problem.judge(params.trainable(), row, offsets);
+            evaluation.loss += loss;
+            evaluation.confusion[label * classes + guess] += 1;
+        }
+        Ok(evaluation)
+    }
+}
+
+/// F(x) = 1/2 Σ_i h_i (x_i - b_i)² for each row: a client is a row, or a row repeated for more steps.
+#[derive(Clone, Debug, Default)]
+pub struct Quadratic {
+    /// Curvatures and minimiser of each row.
+    pub rows: Vec<(Vec<f64>, Vec<f64>)>,
+}
+
+impl Problem for Quadratic {
+    fn rows(&self) -> usize {
+        self.rows.len()
+    }
+
+    fn gradient(&self, w: &[f32], row: u32, _: Option<&[f32]>, gradient: &mut [f64]) -> f64 {
+        let (h, b) = &self.rows[row as usize];
+        let mut loss = 0.0;
+        for i in 0..w.len() {
+            let gap = f64::from(w[i]) - b[i];
+            gradient[i] += h[i] * gap;
+            loss += 0.5 * h[i] * gap * gap;
+        }
+        loss
+    }
+
+    fn judge(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {
+        (self.gradient(w, row, offsets, &mut vec![0.0; w.len()]), [0, 0, 1])
+    }
+}
+
+/// Softmax regression without bias: one weight per class and value, class after class.
+#[derive(Clone, Debug)]
+pub struct Regression(pub Arc<Samples>);
+
+impl Regression {
+    /// The row's values and its logits.
+    fn outputs(&self, w: &[f32], row: u32) -> (Vec<f32>, Vec<f64>) {
+        let mut x = vec![0.0; self.0.shape().iter().product()];
+        self.0.read(row, &mut x);
+        let logit =
+            |weights: &[f32]| weights.iter().zip(&x).map(|(w, x)| f64::from(*w) * f64::from(*x)).sum();
+        let logits = w.chunks(x.len()).map(logit).collect();
+        (x, logits)
+    }
+
+    fn shares(logits: &[f64], offsets: Option<&[f32]>) -> Vec<f64> {
+        let z: Vec<f64> =
+            logits.iter().enumerate().map(|(c, z)| z + offsets.map_or(0.0, |o| f64::from(o[c]))).collect();
+        let largest = z.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let powers: Vec<f64> = z.iter().map(|z| (z - largest).exp()).collect();
+        let sum: f64 = powers.iter().sum();
+        powers.into_iter().map(|power| power / sum).collect()
+    }
+}
+
+impl Problem for Regression {
+    fn rows(&self) -> usize {
+        self.0.rows()
+    }
+
+    fn gradient(&self, w: &[f32], row: u32, offsets: Option<&[f32]>, gradient: &mut [f64]) -> f64 {
+        let (x, logits) = self.outputs(w, row);
+        let shares = Self::shares(&logits, offsets);
+        let label = self.0.labels()[row as usize] as usize;
+        for (c, share) in shares.iter().enumerate() {
+            let slope = share - f64::from(u8::from(c == label));
+            for (gradient, x) in gradient[c * x.len()..].iter_mut().zip(&x) {
+                *gradient += slope * f64::from(*x);
+            }
+        }
+        -shares[label].ln()
+    }
+
+    fn judge(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {
+        let (_, logits) = self.outputs(w, row);
+        let label = self.0.labels()[row as usize] as usize;
+        let loss = -Self::shares(&logits, offsets)[label].ln();
+        let guess = (0..logits.len()).fold(0, |best, c| if logits[c] > logits[best] { c } else { best });
+        (loss, [label, guess, logits.len()])
+    }
+}

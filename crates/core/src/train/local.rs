@@ -1,0 +1,213 @@
+//! Local training as the server orders it, the passes that it becomes, and how far they can reach.
+
+use crate::model::Params;
+use crate::stream::Key;
+use crate::train::{Pass, Pull, Reach, Sgd, TrainFailure, Trainer};
+use serde::{Deserialize, Serialize};
+
+/// How clients train, the same for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Local {
+    /// Epochs per round.
+    pub epochs: u32,
+    /// Samples per step.
+    pub batch: usize,
+    /// The optimiser; its lr is that of round 0, epoch 0.
+    pub sgd: Sgd,
+    /// Factor on the learning rate from round to round.
+    pub round_decay: f64,
+    /// Factor on the learning rate from epoch to epoch inside a round.
+    pub epoch_decay: f64,
+}
+
+impl Default for Local {
+    /// The paper's: four epochs of SGD, batches of 32, lr 0.01, momentum 0.9.
+    fn default() -> Self {
+        let sgd = Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 };
+        Self { epochs: 4, batch: 32, sgd, round_decay: 1.0, epoch_decay: 1.0 }
+    }
+}
+
+impl Local {
+    /// The order as it stands in a round: its learning rate is that round's.
+    pub fn in_round(&self, round: u32) -> Self {
+        let lr = self.sgd.lr * self.round_decay.powi(round as i32);
+        Self { sgd: Sgd { lr, ..self.sgd }, ..*self }
+    }
+
+    /// The pass to start from: all epochs, nothing added to the gradient.
+    pub fn pass<'a>(&self, key: Key, offsets: Option<&'a [f32]>) -> Pass<'a> {
+        Pass {
+            epochs: self.epochs,
+            first_epoch: 0,
+            batch: self.batch,
+            key,
+            keep_velocity: false,
+            sgd: self.sgd,
+            pull: None,
+            push: None,
+            offsets,
+        }
+    }
+
+    /// Most steps that a client of this size can make in a round.
+    pub fn most_steps(&self, size: u64) -> u64 {
+        u64::from(self.epochs) * size.div_ceil(self.batch as u64)
+    }
+
+    /// Samples that a client of this size trains on in so many steps; all epochs where the steps are not known.
+    pub fn samples(&self, size: u64, steps: Option<u64>) -> u64 {
+        let (batch, epoch) = (self.batch as u64, size.div_ceil(self.batch as u64).max(1));
+        let steps = steps.unwrap_or(u64::from(self.epochs) * epoch);
+        // The last batch of an epoch may be smaller than the others.
+        size * (steps / epoch) + (batch * (steps % epoch)).min(size)
+    }
+
+    /// The least and the greatest reach that any number of steps up to all of them has.
+    ///
+    /// A proximal term with lr mu >= 2 leads back to the start or beyond; such steps reach nothing that an
+    /// update could be normalised by, and are left out.
+    ///
+    /// A claim of ever so many steps costs no more than `STEPPED` of them: once the momentum has settled, the distance
+    /// grows or shrinks all the way, so that the rest is one leap to its end.
+    pub fn reaches(&self, mu: f64, size: u64) -> [f64; 2] {
+        let steps = size.div_ceil(self.batch as u64);
+        // Epochs that are all alike are one.
+        let alike = self.epoch_decay == 1.0;
+        let (epochs, steps) = if alike { (1, u64::from(self.epochs) * steps) } else { (self.epochs, steps) };
+        let mut left = if self.sgd.momentum > SETTLING_MOMENTUM { u64::MAX } else { STEPPED };
+        let mut reach = Reach::default();
+        let mut range = [f64::INFINITY, 0.0];
+        for epoch in 0..epochs {
+            let sgd = self.in_epoch(epoch);
+            let stepped = steps.min(left.max(SETTLED));
+            left = left.saturating_sub(stepped);
+            for _ in 0..stepped {
+                reach.advance(&sgd, mu, true, 1);
+                range = widened(range, reach.distance());
+            }
+            if let Some(leap) = (steps - stepped).checked_sub(1) {
+                reach.leap(&sgd, mu, leap);
+                range = widened(range, reach.distance());
+                // Where every step turns back, the last two are the two ends.
+                reach.advance(&sgd, mu, true, 1);
+                range = widened(range, reach.distance());
+            }
+        }
+        range
+    }
+
+    fn in_epoch(&self, epoch: u32) -> Sgd {
+        Sgd { lr: self.sgd.lr * self.epoch_decay.powi(epoch as i32), ..self.sgd }
+    }
+}
+
+/// Steps of a round that are taken one by one to find its reaches: those of two million samples in the paper's
+/// settings, within about a millisecond.
+const STEPPED: u64 = 1 << 18;
+/// Steps of an epoch that are taken one by one in any case, since another learning rate unsettles the momentum.
+const SETTLED: u64 = 1 << 12;
+/// Above it the momentum has not settled after [`STEPPED`] steps, and all steps are taken.
+const SETTLING_MOMENTUM: f64 = 0.9999;
+
+/// The range, widened to a distance that an update could be normalised by.
+fn widened([least, greatest]: [f64; 2], distance: f64) -> [f64; 2] {
+    if distance > 0.0 { [least.min(distance), greatest.max(distance)] } else { [least, greatest] }
+}
+
+/// What all passes of a round came to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalRun {
+    /// The trained model.
+    pub params: Params,
+    /// Optimiser steps made.
+    pub steps: u64,
+    /// lr ‖a‖₁ of those steps.
+    pub reach: f64,
+    /// Mean loss per sample of the first and of the last epoch.
+    pub losses: [f64; 2],
+}
+
+impl LocalRun {
+    /// Trains from `start` as `local` orders, with `pull` and `push` in every gradient.
+    pub fn run<'a>(
+        start: &Params,
+        rows: &[u32],
+        local: &Local,
+        pass: &Pass<'a>,
+        pull: Option<Pull<'a>>,
+        push: Option<&'a [f32]>,
+        trainer: &mut dyn Trainer,
+    ) -> Result<Self, TrainFailure> {
+        let mut params = start.clone();
+        let mut reach = Reach::default();
+        let mut steps = 0;
+        let mut losses = None;
+        // A learning rate that changes inside the round is several passes.
+        let stride = if local.epoch_decay == 1.0 { pass.epochs.max(1) } else { 1 };
+        let mut epoch = 0;
+        while epoch < pass.epochs {
+            let sgd = local.in_epoch(epoch);
+            let part = Pass {
+                epochs: stride,
+                first_epoch: pass.first_epoch + epoch,
+                keep_velocity: epoch > 0,
+                sgd,
+                pull,
+                push,
+                ..*pass
+            };
+            let report = trainer.pass(&mut params, rows, &part)?;
+            reach.advance(&sgd, pull.map_or(0.0, |pull| pull.mu), true, report.steps);
+            steps += report.steps;
+            losses = Some([losses.map_or(report.losses[0], |[first, _]: [f64; 2]| first), report.losses[1]]);
+            epoch += stride;
+        }
+        let losses = losses.ok_or(TrainFailure::NoSamples)?;
+        Ok(Self { params, steps, reach: reach.distance(), losses })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every step of every epoch.
+    fn stepped(local: &Local, mu: f64, size: u64) -> [f64; 2] {
+        let (mut reach, mut range) = (Reach::default(), [f64::INFINITY, 0.0]);
+        for epoch in 0..local.epochs {
+            for _ in 0..size.div_ceil(local.batch as u64) {
+                reach.advance(&local.in_epoch(epoch), mu, true, 1);
+                range = widened(range, reach.distance());
+            }
+        }
+        range
+    }
+
+    #[test]
+    fn reaches_of_honest_sizes_are_those_of_their_steps_to_the_bit() {
+        for epoch_decay in [1.0, 0.9] {
+            let local = Local { epoch_decay, ..Local::default() };
+            for mu in [0.0, 0.01, 150.0, 200.0, 300.0] {
+                for size in [1, 32, 33, 60_000, 500_000] {
+                    assert_eq!(local.reaches(mu, size), stepped(&local, mu, size), "mu {mu}, size {size}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn reaches_of_huge_claims_are_those_of_their_steps_but_for_rounding() {
+        for (epoch_decay, momentum, mu) in
+            [(1.0, 0.9, 0.0), (0.5, 0.9, 0.0), (1.0, 0.9, 1e-6), (1.1, 0.0, 1e-5), (1.0, 0.0, 199.999_999)]
+        {
+            let sgd = Sgd { momentum, ..Local::default().sgd };
+            let local = Local { epoch_decay, sgd, ..Local::default() };
+            let (leapt, every) = (local.reaches(mu, 20_000_000), stepped(&local, mu, 20_000_000));
+            for (leapt, every) in leapt.into_iter().zip(every) {
+                // 2.5 million steps, each rounded to 1e-16.
+                assert!((leapt - every).abs() < 1e-9 * every, "mu {mu}: {leapt} and {every}");
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Local training: what a trainer is asked, the optimiser's step, what a client does with a job.
+//! `exact` is a slow reference trainer, `conformance` what every trainer must pass.
+
+pub(crate) mod augment;
+pub mod client;
+pub mod conformance;
+pub mod exact;
+pub(crate) mod local;
+pub(crate) mod pass;
+pub(crate) mod samples;
+pub(crate) mod step;
+pub(crate) mod trainer;
+
+pub use augment::Augment;
+pub use local::{Local, LocalRun};
+pub use pass::{Pass, Pull, Sgd};
+pub use samples::{Samples, SamplesError, Values};
+pub use step::{Reach, step};
+pub use trainer::{Evaluation, PassReport, TrainFailure, Trainer};

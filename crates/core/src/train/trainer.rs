@@ -1,0 +1,118 @@
+//! What trains and evaluates: it owns its model, its buffers and its view of the data set.
+
+use crate::model::Params;
+use crate::train::Pass;
+use thiserror::Error;
+
+/// A device that trains. One per worker; it may be a CPU kernel, a GPU, or another process, and may fail.
+///
+/// Rows are numbers of samples of one data set; training and test rows share one numbering.
+pub trait Trainer: Send {
+    /// Trains `params` over the rows. Steps are core's ([`crate::train::step::step`]).
+    fn pass(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+    ) -> Result<PassReport, TrainFailure>;
+
+    /// Evaluates in evaluation mode; `offsets` are added to the logits inside the loss and never to a prediction.
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        offsets: Option<&[f32]>,
+    ) -> Result<Evaluation, TrainFailure>;
+}
+
+/// What a pass says of itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PassReport {
+    /// Optimiser steps made.
+    pub steps: u64,
+    /// Mean loss per sample of the first and of the last epoch, while training.
+    pub losses: [f64; 2],
+}
+
+/// Counts, not data: what an evaluation found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Sum of the loss over the samples.
+    pub loss: f64,
+    /// Samples by true class and predicted class, row by row.
+    pub confusion: Vec<u64>,
+}
+
+impl Evaluation {
+    /// Nothing evaluated yet.
+    pub fn empty(classes: usize) -> Self {
+        Self { loss: 0.0, confusion: vec![0; classes * classes] }
+    }
+
+    /// Adds another part of the same evaluation.
+    pub fn add(&mut self, other: &Self) {
+        self.loss += other.loss;
+        for (sum, count) in self.confusion.iter_mut().zip(&other.confusion) {
+            *sum = sum.saturating_add(*count);
+        }
+    }
+
+    /// How many samples were seen.
+    pub fn samples(&self) -> u64 {
+        self.confusion.iter().fold(0, |sum, &count| sum.saturating_add(count))
+    }
+
+    /// Share of samples whose class was predicted; 0 without samples.
+    pub fn accuracy(&self) -> f64 {
+        let classes = self.confusion.len().isqrt();
+        let hits: u64 = self.confusion.iter().step_by(classes + 1).sum();
+        hits as f64 / self.samples().max(1) as f64
+    }
+
+    /// Accuracy of each class; `None` where the class has no sample.
+    pub fn class_accuracies(&self) -> Vec<Option<f64>> {
+        let classes = self.confusion.len().isqrt();
+        (0..classes)
+            .map(|c| {
+                let row = &self.confusion[c * classes..(c + 1) * classes];
+                let total: u64 = row.iter().sum();
+                (total > 0).then(|| row[c] as f64 / total as f64)
+            })
+            .collect()
+    }
+
+    /// Mean loss per sample; 0 without samples.
+    pub fn mean_loss(&self) -> f64 {
+        self.loss / self.samples().max(1) as f64
+    }
+}
+
+/// Why a trainer could not finish.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum TrainFailure {
+    /// The loss left the finite numbers.
+    #[error("the loss became {loss} in epoch {epoch}")]
+    Diverged {
+        /// Which epoch, counted from 0.
+        epoch: u32,
+        /// What the loss was.
+        loss: f64,
+    },
+    /// Nothing to train on.
+    #[error("no samples to train on")]
+    NoSamples,
+    /// A row that the data set does not have.
+    #[error("row {row} does not exist; the data set has {rows} rows")]
+    NoSuchRow {
+        /// The row asked for.
+        row: u32,
+        /// How many there are.
+        rows: usize,
+    },
+    /// A batch of no samples.
+    #[error("a batch of 0 samples makes no step; at least 1 is needed")]
+    EmptyBatch,
+    /// The device failed.
+    #[error("the training device failed: {0}")]
+    Device(String),
+}

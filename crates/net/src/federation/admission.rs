@@ -1,0 +1,325 @@
+//! What clients bring to the coordinator: what they have, their updates, their counts. Everything is checked here.
+
+use crate::federation::phase::{Inner, Phase, Seen};
+use crate::federation::stored::{Reply, StoredUpdate};
+use crate::federation::{Coordinator, Event};
+use crate::server::refusal::{Refusal, plain};
+use crate::wire;
+use fedtvd_core::bytes::{UploadStream, upload_head};
+use fedtvd_core::labels::Statistic;
+use fedtvd_core::round::{ClientFailure, ClientId, Job, Profile, enrolment};
+use fedtvd_core::train::Evaluation;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// A client, as its certificate and the allow list have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// Its number.
+    pub id: ClientId,
+    /// Its name.
+    pub name: String,
+    /// The most training samples that it may claim.
+    pub max_size: u64,
+}
+
+/// Most samples that any client may keep back: sums over all clients stay countable.
+const LARGEST_HOLDOUT: u64 = 1 << 40;
+
+/// What a good ticket leads to.
+pub(crate) enum Admission {
+    /// The update is here already.
+    Already,
+    /// Its bytes are wanted.
+    Wanted(Arrival),
+}
+
+/// An update on its way in. When it is dropped, what came of it goes.
+pub(crate) struct Arrival {
+    coordinator: Arc<Coordinator>,
+    job: Job,
+    /// Training samples of the client.
+    size: u64,
+    pub(crate) client: ClientId,
+    pub(crate) round: u32,
+    pub(crate) hash: String,
+    pub(crate) bytes: u64,
+    /// Where its bytes go before it is accepted.
+    pub(crate) path: PathBuf,
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        // Before the next upload of this client may begin to write there; after a commit there is nothing left.
+        let _ = std::fs::remove_file(&self.path);
+        self.coordinator.inner().sending.remove(&self.client);
+    }
+}
+
+impl Coordinator {
+    /// Notes that a client was heard of, and refuses another run's.
+    pub(crate) fn note_contact(&self, member: &Member, run: Option<&str>) -> Result<(), Refusal> {
+        let seen = Seen { name: member.name.clone(), last: Instant::now() };
+        self.inner().seen.insert(member.id, seen);
+        if let Some(roster) = &self.terms.roster
+            && !roster.contains(&member.id)
+        {
+            return Err(Refusal::NotInRoster(member.id));
+        }
+        match run {
+            Some(run) if run != self.terms.run_id => {
+                Err(Refusal::WrongRun { ours: self.terms.run_id.clone(), theirs: run.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Enrols a client, or checks that it still says the same.
+    pub(crate) fn enrol(&self, member: &Member, enrolment: &wire::Enrolment) -> Result<(), Refusal> {
+        self.note_contact(member, Some(&enrolment.run))?;
+        let client = member.id;
+        if enrolment.size > member.max_size {
+            return Err(Refusal::AboveListed { client, size: enrolment.size, most: member.max_size });
+        }
+        let (holdout, most) = (enrolment.holdout, member.max_size.min(LARGEST_HOLDOUT));
+        if holdout > most {
+            return Err(Refusal::HoldoutAboveListed { client, holdout, most });
+        }
+        let statistic: Statistic = serde_json::from_str(&enrolment.statistic)
+            .map_err(|error| Refusal::Statistic(error.to_string()))?;
+        let mut inner = self.inner();
+        if inner.histograms.is_some() {
+            self.collect(&mut inner, client, enrolment.size, statistic)?;
+        } else {
+            let profile = Profile { client, size: enrolment.size, statistic };
+            inner.enrolled.enrol(&self.terms.run, profile)?;
+        }
+        let new = inner.present.insert(client, enrolment.holdout).is_none();
+        drop(inner);
+        if new {
+            let (name, size) = (member.name.clone(), enrolment.size);
+            (self.log)(&Event::Enrolled { client, name, size });
+        }
+        self.notify_driver();
+        Ok(())
+    }
+
+    /// Keeps a client's label counts for the reference.
+    fn collect(
+        &self,
+        inner: &mut Inner,
+        client: ClientId,
+        size: u64,
+        statistic: Statistic,
+    ) -> Result<(), Refusal> {
+        let Statistic::Histogram(counts) = statistic else {
+            return Err(Refusal::Statistic("label counts are asked for".to_owned()));
+        };
+        if counts.len() != self.terms.classes {
+            let classes = self.terms.classes;
+            return Err(enrolment::Refusal::Classes { client, got: counts.len(), classes }.into());
+        }
+        let sum: u128 = counts.iter().map(|&count| u128::from(count)).sum();
+        if sum != u128::from(size) || sum == 0 {
+            return Err(enrolment::Refusal::CountsSum { client, sum, size }.into());
+        }
+        let known = inner.histograms.get_or_insert_default();
+        if known.get(&client).is_some_and(|known| *known != counts) {
+            return Err(enrolment::Refusal::Changed { client }.into());
+        }
+        known.insert(client, counts);
+        Ok(())
+    }
+
+    /// Looks at an upload's ticket, before a byte of it is read.
+    pub(crate) fn admit(
+        self: &Arc<Self>,
+        member: &Member,
+        ticket: &wire::Ticket,
+    ) -> Result<Admission, Refusal> {
+        self.note_contact(member, Some(&ticket.run))?;
+        let (client, round) = (member.id, ticket.round);
+        if ticket.client != client {
+            return Err(Refusal::WrongClient { claimed: ticket.client, client });
+        }
+        if ticket.hash.len() != 64 || !ticket.hash.bytes().all(|c| matches!(c, b'0'..=b'9' | b'a'..=b'f')) {
+            return Err(Refusal::BadHash(ticket.hash.chars().take(80).collect()));
+        }
+        let mut inner = self.inner();
+        if !inner.present.contains_key(&client) {
+            return Err(Refusal::NotEnrolled(client));
+        }
+        let next = inner.enrolled.round;
+        let before = inner.last_accepted.get(&client).cloned();
+        let Phase::Training(open) = &mut inner.phase else {
+            return Err(if round > next {
+                Refusal::Early { round, open: next }
+            } else {
+                Refusal::Late { round }
+            });
+        };
+        if round < open.round {
+            return Err(Refusal::Late { round });
+        }
+        if round > open.round {
+            return Err(Refusal::Early { round, open: open.round });
+        }
+        let Some(job) = open.jobs.get(&client) else { return Err(Refusal::NotAsked { round, client }) };
+        match open.answers.get(&client) {
+            Some(Reply::Update(update)) if update.hash == ticket.hash => {
+                drop(inner);
+                (self.log)(&Event::Again { client, round: round + 1 });
+                return Ok(Admission::Already);
+            }
+            Some(Reply::Update(_)) => return Err(Refusal::TwoAnswers { round, client }),
+            Some(Reply::Failure(_)) | None => {}
+        }
+        if let Some((before, _)) = before.filter(|(_, hash)| *hash == ticket.hash) {
+            return Err(Refusal::Replayed { round, before });
+        }
+        let numbers = self.numbers();
+        let (least, most) = (8 + 4 * numbers, upload_head::LARGEST as u64 + 4 * numbers);
+        if ticket.bytes < least {
+            return Err(Refusal::TooShort { bytes: ticket.bytes, least });
+        }
+        if ticket.bytes > most {
+            return Err(Refusal::TooLong { bytes: ticket.bytes, most });
+        }
+        let job = job.clone();
+        let size = inner.enrolled.profile(client).map_or(0, |profile| profile.size);
+        if !inner.sending.insert(client) {
+            return Err(Refusal::Busy(client));
+        }
+        drop(inner);
+        let path = self.ledger.beside(round, client);
+        let (hash, bytes) = (ticket.hash.clone(), ticket.bytes);
+        Ok(Admission::Wanted(Arrival {
+            coordinator: Arc::clone(self),
+            job,
+            size,
+            client,
+            round,
+            hash,
+            bytes,
+            path,
+        }))
+    }
+
+    /// How many numbers an update has.
+    fn numbers(&self) -> u64 {
+        let carried = self.terms.run.strategy.local.needs().carries.iter();
+        let carried: usize = carried.map(|carried| carried.extent.len(&self.terms.layout)).sum();
+        (self.terms.layout.len() + carried) as u64
+    }
+
+    /// Notes that a client has no update, unless it has one.
+    pub(crate) fn fail(&self, member: &Member, failure: &wire::Failure) -> Result<(), Refusal> {
+        self.note_contact(member, Some(&failure.run))?;
+        let why = plain(&failure.why);
+        let event =
+            Event::Failed { client: member.id, round: failure.round.saturating_add(1), why: why.clone() };
+        self.answer(member.id, failure.round, Reply::Failure(ClientFailure::Training(why)), Some(&event))
+    }
+
+    /// Notes an answer to the open round; an update that was accepted stays. It is told before the round can close.
+    fn answer(
+        &self,
+        client: ClientId,
+        round: u32,
+        answer: Reply,
+        event: Option<&Event>,
+    ) -> Result<(), Refusal> {
+        let mut inner = self.inner();
+        let Phase::Training(open) = &mut inner.phase else { return Err(Refusal::Late { round }) };
+        if open.round != round {
+            return Err(Refusal::Late { round });
+        }
+        if !open.jobs.contains_key(&client) {
+            return Err(Refusal::NotAsked { round, client });
+        }
+        if !matches!(open.answers.get(&client), Some(Reply::Update(_))) {
+            if let Reply::Update(update) = &answer {
+                // Under the lock, so that no update is accepted after its round was frozen.
+                self.ledger.commit(round, client, &update.hash).map_err(|error| disk(&error.error))?;
+            }
+            open.answers.insert(client, answer);
+        }
+        drop(inner);
+        if let Some(event) = event {
+            (self.log)(event);
+        }
+        self.notify_driver();
+        Ok(())
+    }
+
+    /// Takes what a client's hold-out says of the model.
+    pub(crate) fn count(&self, member: &Member, counts: &wire::Counts) -> Result<(), Refusal> {
+        self.note_contact(member, Some(&counts.run))?;
+        let mut inner = self.inner();
+        let most = inner.present.get(&member.id).copied().ok_or(Refusal::NotEnrolled(member.id))?;
+        let Phase::Evaluating(evaluating) = &mut inner.phase else {
+            return Err(Refusal::NotEvaluating(counts.round));
+        };
+        if evaluating.round != counts.round || !evaluating.asked.contains(&member.id) {
+            return Err(Refusal::NotEvaluating(counts.round));
+        }
+        let classes = self.terms.classes;
+        if counts.confusion.len() != classes * classes {
+            let got = counts.confusion.len();
+            return Err(Refusal::BadCounts(format!(
+                "{got} numbers; {classes} classes have {}",
+                classes * classes
+            )));
+        }
+        let sum: u128 = counts.confusion.iter().map(|&count| u128::from(count)).sum();
+        if sum > u128::from(most) {
+            return Err(Refusal::BadCounts(format!("{sum} samples; {most} are kept back")));
+        }
+        if !counts.loss.is_finite() || counts.loss < 0.0 {
+            return Err(Refusal::BadCounts(format!("a loss of {}", counts.loss)));
+        }
+        let evaluation = Evaluation { loss: counts.loss, confusion: counts.confusion.clone() };
+        evaluating.counts.insert(member.id, evaluation);
+        drop(inner);
+        self.notify_driver();
+        Ok(())
+    }
+}
+
+impl Arrival {
+    /// The check that goes along with the update's bytes.
+    pub(crate) fn check(&self) -> UploadStream {
+        let needs = self.coordinator.terms.run.strategy.local.needs();
+        UploadStream::new(needs, self.size, self.job.clone(), self.bytes)
+    }
+
+    /// Accepts an update whose bytes are on the disk, if its check found nothing. Blocking.
+    pub(crate) fn accept(self, check: UploadStream) -> Result<(), Refusal> {
+        let coordinator = Arc::clone(&self.coordinator);
+        let (client, round, bytes) = (self.client, self.round, self.bytes);
+        match check.finish() {
+            Err(failure) => {
+                let failure = match failure {
+                    ClientFailure::Unreadable(why) => ClientFailure::Unreadable(plain(&why)),
+                    other => other,
+                };
+                coordinator.answer(client, round, Reply::Failure(failure.clone()), None)?;
+                Err(Refusal::Update(failure))
+            }
+            Ok((head, checked)) => {
+                let update = StoredUpdate { hash: self.hash.clone(), bytes, head, checked };
+                let event = Event::Accepted { client, round: round + 1, bytes };
+                coordinator.answer(client, round, Reply::Update(update), Some(&event))
+            }
+        }
+    }
+}
+
+/// What a failing disk is to a client.
+pub(crate) fn disk(error: &std::io::Error) -> Refusal {
+    match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Refusal::DiskFull,
+        _ => Refusal::Disk,
+    }
+}

@@ -1,0 +1,175 @@
+//! A federation as a fleet: clients on other machines, behind the coordinator.
+
+use crate::federation::ledger::{Answer, Closing, Opening};
+use crate::federation::round_control::Interrupted;
+use crate::federation::stored::{Reply, Stored, StoredUpdate};
+use crate::federation::{Coordinator, Event};
+use fedtvd_core::bytes::UploadStream;
+use fedtvd_core::model::Params;
+use fedtvd_core::round::{ClientId, Job, Profile, State};
+use fedtvd_core::train::{Evaluation, Trainer};
+use fedtvd_run::directory::Memories;
+use fedtvd_run::fleet::{Answers, Fleet, FleetFailure, Gathered, Traffic, evaluate};
+use prost::bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Who evaluates the model after a round.
+pub(crate) enum Evaluator {
+    /// The server, on its own test set.
+    Server { workers: Vec<Box<dyn Trainer>>, rows: Vec<u32>, classes: usize },
+    /// The clients of the round, on their hold-outs, within this time.
+    Clients(Duration),
+}
+
+/// The clients of a federation.
+pub(crate) struct Federation {
+    coordinator: Arc<Coordinator>,
+    least: usize,
+    deadline: Option<Duration>,
+    evaluator: Evaluator,
+    /// The open round.
+    round: u32,
+    roster: Vec<Profile>,
+    /// Clients whose update counts in the open round.
+    answered: BTreeSet<ClientId>,
+    /// Accuracy after the last round.
+    accuracy: Option<f64>,
+    /// Clients keep their memories themselves.
+    memories: Memories,
+}
+
+impl Federation {
+    /// Waits for `least` clients before the first round where there is no roster; a round lasts until its deadline at
+    /// most.
+    pub(crate) fn new(
+        coordinator: Arc<Coordinator>,
+        least: usize,
+        deadline: Option<Duration>,
+        evaluator: Evaluator,
+    ) -> Self {
+        Self {
+            coordinator,
+            least,
+            deadline,
+            evaluator,
+            round: 0,
+            roster: Vec::new(),
+            answered: BTreeSet::new(),
+            accuracy: None,
+            memories: Memories::new(),
+        }
+    }
+
+    /// The answers to these jobs and the bytes that were sent to clients, from the ledger where it was closed before a
+    /// restart.
+    fn answers(&self, jobs: &[Job]) -> Result<(BTreeMap<ClientId, Reply>, u64), FleetFailure> {
+        let (round, ledger) = (self.round, &self.coordinator.ledger);
+        let needs = self.coordinator.terms.run.strategy.local.needs();
+        let check = |client: ClientId, bytes: u64| {
+            let job = jobs.iter().find(|job| job.client == client)?;
+            let profile = self.roster.iter().find(|profile| profile.client == client)?;
+            Some(UploadStream::new(needs, profile.size, job.clone(), bytes))
+        };
+        let (kept, notes) = ledger.recover(round, &check).map_err(failed)?;
+        notes.into_iter().for_each(|note| (self.coordinator.log)(&Event::Note { note }));
+        if let Some(closing) = ledger.closing(round).map_err(failed)? {
+            if let Some(replies) = closing.replies(&kept) {
+                return Ok((replies, 0));
+            }
+            // No result depends on the answers yet: clients whose update is lost are asked again.
+            (self.coordinator.log)(&Event::Note { note: format!("round {} is opened again", round + 1) });
+        }
+        let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
+        let kept = kept.into_iter().map(|(client, update)| (client, Reply::Update(update))).collect();
+        self.coordinator.open(round, self.roster.len(), jobs, shared, kept);
+        let (replies, bytes_down) = self.coordinator.close(self.deadline).map_err(interrupted)?;
+        let roster = self.roster.iter().map(|profile| profile.client).collect();
+        let answers = replies.iter().map(|(client, reply)| (*client, reply.answer())).collect();
+        ledger.close(round, &Closing { roster, answers }).map_err(failed)?;
+        Ok((replies, bytes_down))
+    }
+}
+
+impl Fleet for Federation {
+    fn gather(&mut self, state: &State, _: Option<Memories>) -> Result<Gathered, FleetFailure> {
+        let (round, ledger) = (state.round, &self.coordinator.ledger);
+        // The checkpoint before this round is on the disk: nothing older is needed.
+        ledger.clean(round).map_err(failed)?;
+        if round > 0
+            && let Some(last) = ledger.closing(round - 1).map_err(failed)?
+        {
+            self.coordinator.remember(round - 1, &last.answers);
+        }
+        let opening = match ledger.opening(round).map_err(failed)? {
+            Some(opening) => opening,
+            None => {
+                let (roster, reference) = self.coordinator.gather(self.least).map_err(interrupted)?;
+                let opening = Opening { roster, reference };
+                ledger.begin(round, &opening).map_err(failed)?;
+                opening
+            }
+        };
+        self.coordinator.admit_roster(round, &opening);
+        let Opening { roster, reference } = opening;
+        let newcomers = roster.iter().filter(|profile| state.profile(profile.client).is_none());
+        let newcomers = newcomers.cloned().collect();
+        (self.round, self.roster) = (round, roster);
+        Ok(Gathered { reference, newcomers })
+    }
+
+    fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure> {
+        let (replies, down) = self.answers(jobs)?;
+        let updates = || replies.iter().filter_map(|(client, reply)| Some((*client, reply.update()?)));
+        let up = updates().map(|(_, update)| update.bytes).sum();
+        self.answered = updates().map(|(client, _)| client).collect();
+        let updates = Stored::new(&self.coordinator.ledger, self.round, replies).map_err(failed)?;
+        Ok(Answers { updates: Box::new(updates), traffic: Some(Traffic { up, down }) })
+    }
+
+    fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure> {
+        let evaluation = match &mut self.evaluator {
+            Evaluator::Server { workers, rows, classes } => {
+                evaluate(workers, *classes, model, rows).map_err(FleetFailure::Evaluate)?
+            }
+            Evaluator::Clients(patience) => {
+                let bytes = Bytes::from(model.to_safetensors());
+                let judged = self.coordinator.evaluate(self.round, bytes, self.answered.clone(), *patience);
+                judged.map_err(interrupted)?
+            }
+        };
+        self.accuracy = (evaluation.samples() > 0).then(|| evaluation.accuracy());
+        Ok(evaluation)
+    }
+
+    fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
+        self.coordinator.publish(state.round, self.accuracy);
+        Ok(&self.memories)
+    }
+}
+
+impl Closing {
+    /// The frozen answers with the updates that they name, if all of these are still on the disk.
+    fn replies(&self, kept: &BTreeMap<ClientId, StoredUpdate>) -> Option<BTreeMap<ClientId, Reply>> {
+        let reply = |(client, answer): (&ClientId, &Answer)| match answer {
+            Answer::Failure(failure) => Some((*client, Reply::Failure(failure.clone()))),
+            Answer::Update { hash, .. } => {
+                let update = kept.get(client).filter(|update| update.hash == *hash)?;
+                Some((*client, Reply::Update(update.clone())))
+            }
+        };
+        self.answers.iter().map(reply).collect()
+    }
+}
+
+fn interrupted(interrupted: Interrupted) -> FleetFailure {
+    match interrupted {
+        Interrupted::Stopped => FleetFailure::Stopped,
+        Interrupted::Reference(error) => FleetFailure::Reference(error),
+    }
+}
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> FleetFailure {
+    FleetFailure::Other(Box::new(error))
+}

@@ -1,0 +1,175 @@
+//! The coordinator as the thread sees it that drives the rounds: it opens them, waits for answers, and closes them.
+
+use crate::federation::phase::{Evaluating, Inner, Open, Phase};
+use crate::federation::stored::Reply;
+use crate::federation::{Coordinator, Event};
+use crate::wire;
+use fedtvd_core::labels::{Reference, ReferenceError};
+use fedtvd_core::round::{ClientId, Job, Profile};
+use fedtvd_core::train::Evaluation;
+use prost::bytes::Bytes;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// How often a round that waits tells for whom.
+const REMINDER: Duration = Duration::from_secs(60);
+
+/// Why the driver goes no further.
+#[derive(Debug, Error)]
+pub enum Interrupted {
+    /// It was asked to stop.
+    #[error("stopped")]
+    Stopped,
+    /// The clients' labels make no reference.
+    #[error("labels.reference = aggregated: {0}")]
+    Reference(#[from] ReferenceError),
+}
+
+impl Coordinator {
+    /// Waits until all of the roster are enrolled that have a valid certificate, or so many clients where there is none;
+    /// later rounds of a roster wait for nobody who is new, only for somebody who may come at all.
+    pub fn gather(&self, least: usize) -> Result<(Vec<Profile>, Reference), Interrupted> {
+        let everybody = |inner: &Inner, count: usize| match &self.terms.roster {
+            Some(_) if inner.enrolled.round > 0 => inner.anyone_can_answer(),
+            Some(roster) => count > 0 && inner.absent(Some(roster)).is_empty(),
+            None => count >= least && inner.anyone_can_answer(),
+        };
+        let mut inner = self.wait(|inner| match &inner.histograms {
+            None => true,
+            Some(known) => everybody(inner, known.len()),
+        })?;
+        if let Some(known) = inner.histograms.take() {
+            let known = known.iter().filter(|(client, _)| inner.can_answer(**client));
+            inner.enrolled.reference = Reference::aggregated(known.map(|(_, counts)| counts.as_slice()))?;
+            inner.present.clear();
+            self.notify_clients();
+        }
+        drop(inner);
+        let inner = self.wait(|inner| everybody(inner, inner.enrolled.roster.len()))?;
+        Ok((inner.enrolled.roster.clone(), inner.enrolled.reference.clone()))
+    }
+
+    fn wait(&self, until: impl Fn(&Inner) -> bool) -> Result<MutexGuard<'_, Inner>, Interrupted> {
+        loop {
+            let inner = self.wait_until(REMINDER, &until)?;
+            if until(&inner) {
+                return Ok(inner);
+            }
+            let (round, clients) = (inner.enrolled.round + 1, inner.absent(self.terms.roster.as_ref()));
+            let there = inner.histograms.as_ref().map_or(inner.enrolled.roster.len(), BTreeMap::len);
+            drop(inner);
+            (self.log)(&if clients.is_empty() {
+                let note = format!("round {round}: waiting for more clients; {there} said what they have");
+                Event::Note { note }
+            } else {
+                Event::Waiting { round, clients }
+            });
+        }
+    }
+
+    /// Opens a round with the answers that are there already.
+    pub(crate) fn open(
+        &self,
+        round: u32,
+        roster: usize,
+        jobs: &[Job],
+        shared: Bytes,
+        answers: BTreeMap<ClientId, Reply>,
+    ) {
+        let mut inner = self.inner();
+        inner.enrolled.round = round;
+        let asked = jobs.iter().map(|job| job.client).collect();
+        let open = Open {
+            round,
+            jobs: jobs.iter().map(|job| (job.client, job.clone())).collect(),
+            answers,
+            shared,
+            bytes_down: 0,
+            began: Instant::now(),
+            expired: false,
+        };
+        inner.phase = Phase::Training(open);
+        drop(inner);
+        (self.log)(&Event::Opened { round: round + 1, asked, roster });
+        self.notify_clients();
+    }
+
+    /// The answers of the open round and the bytes that were sent to clients, when everybody has answered or at the
+    /// deadline; from then on the round takes no answers.
+    pub(crate) fn close(
+        &self,
+        deadline: Option<Duration>,
+    ) -> Result<(BTreeMap<ClientId, Reply>, u64), Interrupted> {
+        let limit = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+        let mut inner = loop {
+            let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
+            let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), Inner::complete)?;
+            if inner.complete() || limit.is_some_and(|limit| Instant::now() >= limit) {
+                break inner;
+            }
+            if let Phase::Training(open) = &inner.phase {
+                let (round, clients) = (open.round + 1, open.missing());
+                drop(inner);
+                (self.log)(&Event::Waiting { round, clients });
+            }
+        };
+        let Phase::Training(open) = std::mem::replace(&mut inner.phase, Phase::Between) else {
+            return Err(Interrupted::Stopped);
+        };
+        let updates = || open.answers.iter().filter_map(|(client, reply)| Some((*client, reply.update()?)));
+        let before = updates().map(|(client, update)| (client, (open.round, update.hash.clone())));
+        inner.last_accepted.extend(before);
+        drop(inner);
+        let (accepted, late) = (updates().count(), open.missing());
+        (self.log)(&Event::Closed { round: open.round + 1, accepted, late });
+        Ok((open.answers, open.bytes_down))
+    }
+
+    fn wait_until(
+        &self,
+        deadline: Duration,
+        until: impl Fn(&Inner) -> bool,
+    ) -> Result<MutexGuard<'_, Inner>, Interrupted> {
+        let waiting = |inner: &mut Inner| !inner.stop && !until(inner);
+        let waited = self.answered.wait_timeout_while(self.inner(), deadline, waiting);
+        let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        if inner.stop { Err(Interrupted::Stopped) } else { Ok(inner) }
+    }
+
+    /// What these clients' hold-outs say of a model, summed up in client order; those that stay away are left out.
+    pub fn evaluate(
+        &self,
+        round: u32,
+        model: Bytes,
+        asked: BTreeSet<ClientId>,
+        patience: Duration,
+    ) -> Result<Evaluation, Interrupted> {
+        self.inner().phase = Phase::Evaluating(Evaluating { round, model, asked, counts: BTreeMap::new() });
+        self.notify_clients();
+        let mut inner = self.wait_until(patience, |inner| match &inner.phase {
+            Phase::Evaluating(evaluating) => {
+                let mut asked = evaluating.asked.iter();
+                asked.all(|client| evaluating.counts.contains_key(client) || !inner.can_answer(*client))
+            }
+            _ => true,
+        })?;
+        let mut total = Evaluation::empty(self.terms.classes);
+        if let Phase::Evaluating(evaluating) = std::mem::replace(&mut inner.phase, Phase::Between) {
+            evaluating.counts.values().for_each(|counts| total.add(counts));
+        }
+        Ok(total)
+    }
+
+    /// All rounds are done: waits until all clients know, but no longer than this.
+    pub fn finish(&self, rounds: u32, model_hash: String, patience: Duration) {
+        self.inner().phase = Phase::Finished(wire::Finished { rounds, model_hash });
+        self.notify_clients();
+        let told = self.wait_until(patience, |inner| {
+            let mut roster = inner.enrolled.roster.iter().map(|profile| profile.client);
+            roster.all(|client| inner.informed.contains(&client) || !inner.can_answer(client))
+        });
+        drop(told);
+    }
+}

@@ -1,0 +1,307 @@
+//! From a configuration to a federation that is ready to be served, and from its last round to its end.
+
+use crate::federation::coordinator::Terms;
+use crate::federation::dataset_info::DatasetInfo;
+use crate::federation::fleet::{Evaluator, Federation};
+use crate::federation::ledger::{Ledger, LedgerError};
+use crate::federation::{Coordinator, Event, Log};
+use fedtvd_core::labels::Reference;
+use fedtvd_core::model::{Layout, Network, Params};
+use fedtvd_core::round::{ClientId, State};
+use fedtvd_core::train::{Samples, Trainer, Values};
+use fedtvd_data::set::Places;
+use fedtvd_nn::Cpu;
+use fedtvd_run::RunError;
+use fedtvd_run::configuration::{Config, Experiment, ReferenceSource};
+use fedtvd_run::directory::files::doing;
+use fedtvd_run::directory::{Checkpoints, FORMAT, Fingerprint, Manifest, RunDirectory, Summary};
+use fedtvd_run::rounds::Rounds;
+use fedtvd_run::runner::Runner;
+use fedtvd_run::setup::{SetupError, network_for};
+use fedtvd_run::simulation::SimulationError;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use thiserror::Error;
+
+/// What an operator decides beside the configuration.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The clients that the first round waits for, and no others.
+    pub roster: Option<BTreeSet<ClientId>>,
+    /// Without a roster: clients that the first round waits for.
+    pub least: usize,
+    /// How long a round waits for answers.
+    pub deadline: Option<Duration>,
+    /// Whether the server's own test set is left aside and clients judge the model by their hold-outs.
+    pub clients_evaluate: bool,
+    /// Threads that evaluate the model here.
+    pub workers: usize,
+}
+
+/// Why a federation cannot start.
+#[derive(Debug, Error)]
+pub enum FederationError {
+    /// The run directory or its files.
+    #[error(transparent)]
+    Run(#[from] RunError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// A strategy that needs to know all clients before it starts.
+    #[error("{0} needs to know all clients before the first round; name them with --roster FILE")]
+    NeedsRoster(String),
+    /// A roster of nobody.
+    #[error("the roster names nobody; write one client's name per line, or leave --roster out")]
+    EmptyRoster,
+    /// The run began with another roster.
+    #[error(
+        "the run began {before} and cannot go on with the roster {now:?}; leave --roster out to go on as it began"
+    )]
+    OtherRoster {
+        /// With which.
+        before: String,
+        /// What is asked for.
+        now: BTreeSet<ClientId>,
+    },
+    /// Dropouts that only a simulation has.
+    #[error("cohort.absent and cohort.partial are for simulations; real clients drop out by themselves")]
+    Dropout,
+    /// A data set that is not here and not known.
+    #[error(
+        "data.set = \"{0}\" is not here, and its shape is not known; name a set of the catalogue, or the folder of one \
+         site that fedtvd split --export wrote"
+    )]
+    Shapeless(String),
+    /// The directory holds a run of another configuration.
+    #[error("{0} holds a run of another configuration; leave the configuration out to go on with it")]
+    OtherConfig(String),
+    /// The directory holds a simulation.
+    #[error("{0} holds a simulation; choose another --out")]
+    Simulation(String),
+    /// The model cannot be trained on this machine.
+    #[error(transparent)]
+    Cpu(#[from] fedtvd_nn::CpuError),
+}
+
+/// A federation that is ready to be served.
+pub struct Ready {
+    /// Where clients are met.
+    pub coordinator: Arc<Coordinator>,
+    /// What is left to do.
+    pub work: Work,
+}
+
+/// What is left to do in a federation.
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
+pub enum Work {
+    /// Rounds, which this drives.
+    Rounds(Runner),
+    /// Nothing but to tell clients that were away that it is over.
+    Farewell(Summary),
+}
+
+/// How long clients may take to evaluate a model if rounds have no deadline.
+const EVALUATION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Starts a federation in a run directory, or resumes the one that is there.
+pub fn prepare(
+    config: Option<&Config>,
+    places: &Places,
+    out: &Path,
+    mut options: Options,
+    log: Log,
+) -> Result<Ready, FederationError> {
+    let existing = existing_config(out, config)?;
+    let config = existing.clone().or_else(|| config.cloned()).unwrap_or_default();
+    options.roster = roster(out, options.roster)?;
+    let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
+    experiment.run.fixed_roster = options.roster.is_some();
+    check_feasible(&experiment)?;
+    let info = DatasetInfo::find(&experiment, places, options.clients_evaluate)?;
+    let model = Model::of(&experiment, &info)?;
+    let directory = match existing {
+        Some(_) => RunDirectory::open(out).map_err(RunError::from)?,
+        None => create(out, &config, &experiment, &info, &model)?,
+    };
+    let ledger = Ledger::open(&directory.file("federation"))?;
+    let resolved = experiment.reference.resolve(info.classes);
+    let resolved = resolved.map_err(SimulationError::from).map_err(RunError::from)?;
+    let aggregated = resolved.is_none();
+    let reference = resolved.unwrap_or_else(|| Reference::uniform(info.classes));
+    let params = Params::initial(Arc::clone(&model.layout), experiment.seed);
+    let (restored, checkpoints) = restore(&directory, &model.layout, &log)?;
+    let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
+    let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, params, reference));
+    // Clients connect before the first round is gathered: they are checked against what the open round began with.
+    if let Some(opening) = ledger.opening(state.round)? {
+        (state.roster, state.reference) = (opening.roster, opening.reference);
+    }
+    let evaluator = evaluator(&info, &model, &options)?;
+    let terms = Terms {
+        run_id: ledger.run(&new_name(), options.roster.as_ref())?,
+        run: experiment.run.clone(),
+        layout: model.layout,
+        network: serde_json::to_string(&model.network).expect("a network is plain data"),
+        classes: info.classes,
+        class_names: info.names,
+        crop: experiment.data.crop,
+        flip: experiment.data.flip,
+        rounds: experiment.rounds,
+        roster: options.roster,
+    };
+    let coordinator = Coordinator::new(terms, ledger, log, state.clone(), aggregated && !known);
+    let coordinator = Arc::new(coordinator);
+    if let Some(summary) = directory.summary().map_err(RunError::from)? {
+        return Ok(Ready { coordinator, work: Work::Farewell(summary) });
+    }
+    let fleet = Federation::new(Arc::clone(&coordinator), options.least.max(1), options.deadline, evaluator);
+    let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
+    let runner = Runner::over(directory, experiment, rounds, checkpoints)?;
+    Ok(Ready { coordinator, work: Work::Rounds(runner) })
+}
+
+/// The configuration of the federation in this directory, if there is one; no other may be asked for.
+fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>, FederationError> {
+    if !out.join("manifest.json").is_file() {
+        return Ok(None);
+    }
+    let own = out.display().to_string();
+    let directory = RunDirectory::open(out).map_err(RunError::from)?;
+    if !directory.is_federation() {
+        return Err(FederationError::Simulation(own));
+    }
+    let text = directory.config().map_err(RunError::from)?;
+    let existing = Config::parse(&text).map_err(RunError::from)?;
+    if wanted.is_some_and(|wanted| wanted.resolved() != existing.resolved()) {
+        return Err(FederationError::OtherConfig(own));
+    }
+    Ok(Some(existing))
+}
+
+/// Refuses what a federation cannot do.
+fn check_feasible(experiment: &Experiment) -> Result<(), FederationError> {
+    if experiment.dropout.any() {
+        return Err(FederationError::Dropout);
+    }
+    if experiment.run.fixed_roster {
+        return Ok(());
+    }
+    if !experiment.run.strategy.local.needs().carries.is_empty() {
+        return Err(FederationError::NeedsRoster(experiment.run.strategy.label.clone()));
+    }
+    match experiment.reference {
+        ReferenceSource::Aggregated => {
+            Err(FederationError::NeedsRoster("labels.reference = aggregated".into()))
+        }
+        ReferenceSource::Uniform | ReferenceSource::Given(_) => Ok(()),
+    }
+}
+
+/// The model that is trained.
+struct Model {
+    network: Network,
+    layout: Arc<Layout>,
+    fingerprint: Fingerprint,
+}
+
+impl Model {
+    fn of(experiment: &Experiment, info: &DatasetInfo) -> Result<Self, FederationError> {
+        let network = network_for(experiment, info.shape, info.classes).map_err(RunError::from)?;
+        let layout = Layout::of(&network).map_err(SetupError::from).map_err(RunError::from)?;
+        let values = Values::Floats(vec![0.0; info.shape.iter().product()]);
+        let blank = Samples::new(info.shape, info.classes, values, vec![0], 1)
+            .expect("one blank sample of label 0 is a data set");
+        let fingerprint = Fingerprint::here(&Cpu::new(&network, Arc::new(blank))?);
+        Ok(Self { network, layout: Arc::new(layout), fingerprint })
+    }
+}
+
+/// A new run directory with a folder for the federation.
+fn create(
+    out: &Path,
+    config: &Config,
+    experiment: &Experiment,
+    info: &DatasetInfo,
+    model: &Model,
+) -> Result<RunDirectory, FederationError> {
+    // Before the manifest: a directory with a manifest and this folder holds a federation.
+    let folder = out.join("federation");
+    std::fs::create_dir_all(&folder).map_err(doing("making", &folder)).map_err(RunError::from)?;
+    let manifest = Manifest {
+        format: FORMAT,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        fingerprint: model.fingerprint.clone(),
+        strategy: experiment.run.strategy.label.clone(),
+        data_checksum: info.checksum.clone(),
+        split_hash: String::new(),
+    };
+    Ok(RunDirectory::create(out, &config.resolved(), &manifest, None).map_err(RunError::from)?)
+}
+
+/// Who evaluates the model: the server where it has a test set and may use it, otherwise the clients.
+fn evaluator(info: &DatasetInfo, model: &Model, options: &Options) -> Result<Evaluator, FederationError> {
+    let Some(data) = &info.data else {
+        return Ok(Evaluator::Clients(options.deadline.unwrap_or(EVALUATION_TIMEOUT)));
+    };
+    let cpu = |_| Cpu::new(&model.network, Arc::clone(&data.loaded.samples));
+    let cpus: Vec<Cpu> = (0..options.workers.max(1)).map(cpu).collect::<Result<_, _>>()?;
+    let workers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
+    Ok(Evaluator::Server { workers, rows: data.loaded.samples.test_rows(), classes: info.classes })
+}
+
+/// The roster of a run: the one that it began with.
+fn roster(
+    out: &Path,
+    wanted: Option<BTreeSet<ClientId>>,
+) -> Result<Option<BTreeSet<ClientId>>, FederationError> {
+    if wanted.as_ref().is_some_and(BTreeSet::is_empty) {
+        return Err(FederationError::EmptyRoster);
+    }
+    match (Ledger::roster(&out.join("federation"))?, wanted) {
+        (None, wanted) => Ok(wanted),
+        (Some(kept), None) => Ok(kept),
+        (Some(kept), Some(now)) if kept.as_ref() == Some(&now) => Ok(Some(now)),
+        (Some(kept), Some(now)) => {
+            let before = kept
+                .map_or_else(|| "without a roster".to_owned(), |kept| format!("with the roster {kept:?}"));
+            Err(FederationError::OtherRoster { before, now })
+        }
+    }
+}
+
+/// The newest checkpoint that reads and that the lines reach, and where further ones go.
+fn restore(
+    directory: &RunDirectory,
+    layout: &Arc<Layout>,
+    log: &Log,
+) -> Result<(Option<State>, Checkpoints), FederationError> {
+    let done = directory.lines().map_err(RunError::from)?.len() as u32;
+    let found = Checkpoints::find(directory.file("checkpoint"), layout, done).map_err(RunError::from)?;
+    for note in found.notes {
+        log(&Event::Note { note });
+    }
+    Ok((found.checkpoint.map(|checkpoint| checkpoint.state), found.checkpoints))
+}
+
+/// A name that no other run has.
+fn new_name() -> String {
+    use std::hash::{BuildHasher as _, RandomState};
+    let draw = || RandomState::new().hash_one(Instant::now());
+    format!("{:016x}{:016x}", draw(), draw())
+}
+
+/// What is left to do when all rounds are done: updates go, and clients are told until all know, or for so long.
+pub fn farewell(
+    coordinator: &Coordinator,
+    out: &Path,
+    summary: &Summary,
+    patience: Duration,
+) -> Result<(), FederationError> {
+    coordinator.ledger.clean(u32::MAX)?;
+    let lines = RunDirectory::open(out).and_then(|directory| directory.lines()).map_err(RunError::from)?;
+    let hash = lines.last().map_or_else(String::new, |line| line.model_hash.clone());
+    coordinator.finish(summary.rounds, hash, patience);
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! How a federation stands, for those who watch it.
+
+use crate::client::{Connection, ConnectionError, Security};
+use crate::federation::Coordinator;
+use crate::federation::phase::Phase;
+use crate::federation::stored::Reply;
+use fedtvd_core::round::{ClientId, Mode};
+use serde::{Deserialize, Serialize};
+use std::fmt::Write as _;
+
+/// How a federation stands.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The run's name.
+    pub run: String,
+    /// The strategy's label.
+    pub strategy: String,
+    /// How far clients' claims are believed.
+    pub mode: Mode,
+    /// What is going on: gathering, training, judging (clients evaluate the model) or finished.
+    pub phase: String,
+    /// The round that is going on, counted from 1.
+    pub round: u32,
+    /// How many there will be.
+    pub rounds: u32,
+    /// How long the round has been open.
+    pub open_seconds: Option<f64>,
+    /// Accuracy after the last round; null where there is none.
+    pub accuracy: Option<f64>,
+    /// How many clients are enrolled.
+    pub roster: usize,
+    /// Clients whose update is on the disk.
+    pub answered: Vec<ClientId>,
+    /// Clients that the round waits for, or its beginning.
+    pub waiting_for: Vec<ClientId>,
+    /// All that were heard of.
+    pub clients: Vec<ClientStatus>,
+}
+
+/// One client.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ClientStatus {
+    /// Its number.
+    pub client: ClientId,
+    /// Its name.
+    pub name: String,
+    /// Its training samples, where it is enrolled.
+    pub size: Option<u64>,
+    /// What the round has of it: answered, failed, waiting, or nothing.
+    pub answer: Option<String>,
+    /// Seconds since it was heard of.
+    pub last_seen_seconds: f64,
+}
+
+impl Coordinator {
+    /// How the federation stands.
+    pub fn status(&self) -> Status {
+        let inner = self.inner();
+        let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
+        let mut answer = |client: &ClientId| match &inner.phase {
+            Phase::Training(open) if open.jobs.contains_key(client) => Some(match open.answers.get(client) {
+                Some(Reply::Update(_)) => {
+                    answered.push(*client);
+                    "answered"
+                }
+                Some(Reply::Failure(_)) => "failed",
+                None => {
+                    waiting_for.push(*client);
+                    "waiting"
+                }
+            }),
+            _ => None,
+        };
+        let mut clients: Vec<ClientStatus> = Vec::new();
+        for (client, seen) in &inner.seen {
+            clients.push(ClientStatus {
+                client: *client,
+                name: seen.name.clone(),
+                size: inner.enrolled.profile(*client).map(|profile| profile.size),
+                answer: answer(client).map(str::to_owned),
+                last_seen_seconds: seen.last.elapsed().as_secs_f64(),
+            });
+        }
+        // Clients that a restarted server has not heard of yet are waited for, too.
+        for profile in
+            inner.enrolled.roster.iter().filter(|profile| !inner.seen.contains_key(&profile.client))
+        {
+            answer(&profile.client);
+        }
+        if matches!(inner.phase, Phase::Between) {
+            waiting_for = inner.absent(self.terms.roster.as_ref());
+        }
+        answered.sort_unstable();
+        waiting_for.sort_unstable();
+        let (phase, open_seconds) = match &inner.phase {
+            Phase::Between => ("gathering", None),
+            Phase::Training(open) => ("training", Some(open.began.elapsed().as_secs_f64())),
+            Phase::Evaluating(_) => ("judging", None),
+            Phase::Finished(_) => ("finished", None),
+        };
+        Status {
+            run: self.terms.run_id.clone(),
+            strategy: self.terms.run.strategy.label.clone(),
+            mode: self.terms.run.mode,
+            phase: phase.to_owned(),
+            round: (inner.enrolled.round + 1).min(self.terms.rounds),
+            rounds: self.terms.rounds,
+            open_seconds,
+            accuracy: inner.accuracy.filter(|accuracy| accuracy.is_finite()),
+            roster: inner.enrolled.roster.len(),
+            answered,
+            waiting_for,
+            clients,
+        }
+    }
+}
+
+/// Asks a running server; blocks.
+pub fn ask(address: &str, security: &Security) -> Result<Status, ConnectionError> {
+    let lost = |error: &dyn std::fmt::Display| ConnectionError::Lost(error.to_string());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let text = runtime.map_err(|error| lost(&error))?.block_on(async {
+        // The operator asks on the server's machine, by whatever address: its certificate always names localhost.
+        let mut connection = Connection::dial_as(address, Some("localhost"), security).await?;
+        connection.status().await
+    })?;
+    serde_json::from_str(&text).map_err(|error| lost(&error))
+}
+
+impl Status {
+    /// As people read it.
+    pub fn text(&self) -> String {
+        let accuracy = self.accuracy.map_or_else(|| "-".to_owned(), |a| format!("{:.2} %", 100.0 * a));
+        let mut text = format!(
+            "round {}/{} · {} · {} ({} mode) · accuracy {accuracy} · {} clients enrolled\n",
+            self.round,
+            self.rounds,
+            self.phase,
+            self.strategy,
+            serde_json::to_string(&self.mode).unwrap_or_default().trim_matches('"'),
+            self.roster,
+        );
+        if !self.waiting_for.is_empty() {
+            let _ = writeln!(text, "waiting for clients {:?}", self.waiting_for);
+        }
+        for client in &self.clients {
+            let _ = writeln!(
+                text,
+                "{:>6}  {:<20} {:>9} samples  {:<9} seen {:.0} s ago",
+                client.client,
+                client.name,
+                client.size.map_or_else(|| "-".to_owned(), |size| size.to_string()),
+                client.answer.as_deref().unwrap_or("-"),
+                client.last_seen_seconds,
+            );
+        }
+        text
+    }
+}

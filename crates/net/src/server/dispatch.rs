@@ -1,0 +1,134 @@
+//! What clients are given to do: they ask, and are kept waiting until there is something.
+
+use crate::federation::admission::Member;
+use crate::federation::phase::Phase;
+use crate::server::connections::Peer;
+use crate::server::receive::STILL;
+use crate::server::service::{Answered, FederationService, Replies};
+use crate::wire::{self, CHUNK, work};
+use fedtvd_core::round::Job;
+use prost::bytes::Bytes;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::sync::mpsc;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::{Request, Response, Status};
+
+/// How long a client that has nothing to do is kept waiting.
+const POLL: Duration = Duration::from_secs(25);
+
+impl FederationService {
+    pub(crate) async fn pull(
+        self: Arc<Self>,
+        request: Request<wire::PullRequest>,
+    ) -> Answered<Replies<wire::Work>> {
+        let mut calls = self.coordinator.subscribe();
+        let limit = tokio::time::Instant::now() + POLL;
+        let todo = loop {
+            calls.mark_unchanged();
+            // Again each time: who was revoked while it waited gets nothing more.
+            let (member, refuse) = self.member(&request)?;
+            let greeted = self.coordinator.note_contact(&member, Some(&request.get_ref().run));
+            greeted.map_err(|refusal| refuse.because(&refusal))?;
+            match self.todo(&member, surveyed(&request)) {
+                Todo::Wait => {}
+                todo => break todo,
+            }
+            if tokio::time::timeout_at(limit, calls.changed()).await.is_err() {
+                break Todo::Wait;
+            }
+        };
+        let (sender, receiver) = mpsc::channel(2);
+        let desk = Arc::clone(&self);
+        let answering = tokio::spawn(async move {
+            // A client that left takes nothing more.
+            let _ = desk.hand_over(todo, &sender).await;
+        });
+        if let Some(peer) = request.extensions().get::<Peer>() {
+            peer.sending(answering.abort_handle());
+        }
+        Ok(Response::new(ReceiverStream::new(receiver)))
+    }
+
+    fn todo(&self, member: &Member, surveyed: bool) -> Todo {
+        let mut inner = self.coordinator.inner();
+        let client = member.id;
+        if let Phase::Finished(finished) = &inner.phase {
+            let finished = finished.clone();
+            inner.informed.insert(client);
+            drop(inner);
+            self.coordinator.notify_driver();
+            return Todo::Message(work::Item::Finished(finished));
+        }
+        if !surveyed || !inner.present.contains_key(&client) {
+            let survey = self.coordinator.survey(&inner);
+            let ask = serde_json::to_string(&survey.ask).unwrap_or_default();
+            let reference = serde_json::to_string(&survey.reference).unwrap_or_default();
+            return Todo::Message(work::Item::Survey(wire::Survey { ask, reference }));
+        }
+        match &mut inner.phase {
+            Phase::Training(open) if !open.answers.contains_key(&client) => match open.jobs.get(&client) {
+                Some(job) => Todo::Train(job.clone(), open.shared.clone()),
+                None => Todo::Wait,
+            },
+            Phase::Evaluating(evaluating)
+                if evaluating.asked.contains(&client) && !evaluating.counts.contains_key(&client) =>
+            {
+                Todo::Evaluate(evaluating.round, evaluating.model.clone())
+            }
+            _ => Todo::Wait,
+        }
+    }
+
+    async fn hand_over(
+        &self,
+        todo: Todo,
+        sender: &mpsc::Sender<Result<wire::Work, Status>>,
+    ) -> Result<(), mpsc::error::SendError<Result<wire::Work, Status>>> {
+        let work = |item| Ok(wire::Work { item: Some(item) });
+        let (round, first, parts) = match todo {
+            Todo::Wait => return sender.send(work(work::Item::Wait(wire::Empty {}))).await,
+            Todo::Message(item) => return sender.send(work(item)).await,
+            Todo::Evaluate(round, model) => (
+                round,
+                work::Item::Evaluate(wire::Transfer { round, bytes: model.len() as u64 }),
+                [model, Bytes::new()],
+            ),
+            Todo::Train(job, shared) => {
+                let (round, head) = (job.offer.round, Bytes::from(job.head()));
+                let bytes = (head.len() + shared.len()) as u64;
+                if let Phase::Training(open) = &mut self.coordinator.inner().phase {
+                    open.bytes_down += bytes;
+                }
+                (round, work::Item::Train(wire::Transfer { round, bytes }), [head, shared])
+            }
+        };
+        sender.send(work(first)).await?;
+        for part in parts {
+            for start in (0..part.len()).step_by(CHUNK) {
+                let end = part.len().min(start + CHUNK);
+                let part = sender.send(work(work::Item::Chunk(part.slice(start..end))));
+                match tokio::time::timeout(STILL, part).await {
+                    Ok(sent) if self.coordinator.at(round) => sent?,
+                    // Whoever does not read, or reads of a round that is over, holds no model in memory.
+                    _ => return Ok(()),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether the client said on this connection what data it has.
+fn surveyed<T>(request: &Request<T>) -> bool {
+    request.extensions().get::<Peer>().is_some_and(|peer| peer.surveyed.load(Ordering::Relaxed))
+}
+
+/// What a client is to do.
+enum Todo {
+    Wait,
+    Message(work::Item),
+    Train(Job, Bytes),
+    Evaluate(u32, Bytes),
+}

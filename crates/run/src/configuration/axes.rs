@@ -1,0 +1,113 @@
+//! The `[sweep]` table of a configuration: lists of values for any keys.
+//!
+//! ```toml
+//! [sweep]
+//! "strategy.name" = ["fedavg", "fedtvd"]
+//! seed = [1, 2, 3]
+//! split = [{ alpha = 0.1 }, { kind = "iid" }]                              # keys of one table that change together
+//! together = [{ "data.set" = "cifar10", "model.name" = "resnet18" }]       # any keys that change together
+//! ```
+
+use crate::configuration::config::line_of;
+use crate::configuration::value;
+use crate::configuration::{ConfigError, Value};
+use toml::de::{DeTable, DeValue};
+
+/// One list of a sweep: a key, or several that change together, and what they are in turn.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    /// The key, or what holds several.
+    pub path: String,
+    /// The line of the file where it stands.
+    pub line: usize,
+    /// What is set in turn, as keys and values.
+    pub choices: Vec<Vec<(String, Value)>>,
+}
+
+/// Keys of this axis are written with their tables.
+const TOGETHER: &str = "together";
+
+/// The axes of a configuration's text, in the order of the file.
+pub fn axes(text: &str) -> Result<Vec<Axis>, ConfigError> {
+    let table = value::table(text)?;
+    let mut axes = Vec::new();
+    if let Some(DeValue::Table(sweep)) = table.get_ref().get("sweep").map(|value| value.get_ref()) {
+        collect(text, "", sweep, &mut axes)?;
+    }
+    axes.sort_by_key(|axis: &Axis| axis.line);
+    Ok(axes)
+}
+
+fn collect(text: &str, prefix: &str, table: &DeTable<'_>, axes: &mut Vec<Axis>) -> Result<(), ConfigError> {
+    for (name, value) in table {
+        let path = format!("{prefix}{}", name.get_ref());
+        let line = line_of(text, name.span().start);
+        let wrong = |value: &DeValue<'_>| {
+            let why = value::refusal(&format!("sweep.{path}"), value, "a list of at least one value");
+            ConfigError::Value { place: format!("line {line}: "), why }
+        };
+        match value.get_ref() {
+            DeValue::Table(inner) => collect(text, &format!("{path}."), inner, axes)?,
+            DeValue::Array(items) if !items.is_empty() => {
+                let choice = |item: &DeValue<'_>| choice(&path, item).ok_or_else(|| wrong(item));
+                let choices = items.iter().map(|item| choice(item.get_ref())).collect::<Result<_, _>>()?;
+                axes.push(Axis { path, line, choices });
+            }
+            other => return Err(wrong(other)),
+        }
+    }
+    Ok(())
+}
+
+/// What one item of a list sets; `None` where it holds what no key takes.
+fn choice(path: &str, item: &DeValue<'_>) -> Option<Vec<(String, Value)>> {
+    let DeValue::Table(table) = item else { return Some(vec![(path.to_owned(), value::parsed(item)?)]) };
+    let mut settings = Vec::new();
+    for (name, value) in table {
+        let inner =
+            if path == TOGETHER { name.get_ref().to_string() } else { format!("{path}.{}", name.get_ref()) };
+        settings.extend(choice(&inner, value.get_ref())?);
+    }
+    Some(settings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(value: &str) -> Value {
+        Value::Text(value.to_owned())
+    }
+
+    #[test]
+    fn lists_become_axes_in_the_order_of_the_file() {
+        let axes = axes("seed = 1\n[sweep]\n\"strategy.name\" = [\"fedavg\"]\nseed = [1, 2]\n").unwrap();
+        let shown: Vec<_> =
+            axes.iter().map(|axis| (axis.path.as_str(), axis.line, axis.choices.len())).collect();
+        assert_eq!(shown, [("strategy.name", 3, 1), ("seed", 4, 2)]);
+        assert_eq!(axes[0].choices[0], [("strategy.name".to_owned(), text("fedavg"))]);
+    }
+
+    #[test]
+    fn keys_may_change_together() {
+        let axes = axes(
+            "[sweep]\nsplit = [{ kind = \"iid\" }]\ntogether = [{ \"data.set\" = \"mnist\", model.name = \"mlp\" }]\n",
+        )
+        .unwrap();
+        assert_eq!(axes[0].choices, [[("split.kind".to_owned(), text("iid"))]]);
+        let both = [("data.set".to_owned(), text("mnist")), ("model.name".to_owned(), text("mlp"))];
+        assert_eq!(axes[1].choices, [both]);
+    }
+
+    #[test]
+    fn what_is_no_list_names_its_line_and_what_would_have_been_right() {
+        for (text, value) in [("[sweep]\nseed = 3", "3"), ("[sweep]\nseed = []", "[]")] {
+            let error = axes(text).unwrap_err().to_string();
+            let expected = format!(
+                "line 2: sweep.seed = {value} is not allowed; it must be a list of at least one value"
+            );
+            assert_eq!(error, expected);
+        }
+        assert_eq!(axes("seed = 1").unwrap(), []);
+    }
+}

@@ -1,0 +1,269 @@
+//! A configuration: TOML, then `--set`, checked key by key against [`crate::keys`].
+
+use crate::configuration::keys;
+use crate::configuration::lookup;
+use crate::configuration::value;
+use crate::configuration::{Key, Value};
+use fedtvd_core::rules::notation;
+use fedtvd_core::settings::ParamError;
+use std::collections::BTreeMap;
+use thiserror::Error;
+use toml::de::{DeTable, DeValue};
+
+/// What a user set; everything else has its default.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Config {
+    pub(crate) set: BTreeMap<&'static str, Value>,
+    pub(crate) params: BTreeMap<String, Value>,
+}
+
+/// Why a configuration is not accepted.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ConfigError {
+    /// Invalid TOML.
+    #[error("{0}")]
+    Syntax(String),
+    /// A key that does not exist.
+    #[error("{place}there is no key {path}; did you mean {nearest}?")]
+    Unknown {
+        /// Where in the file, or nothing.
+        place: String,
+        /// What was written.
+        path: String,
+        /// The nearest key.
+        nearest: String,
+    },
+    /// A bare name that several tables have.
+    #[error("{name} could be {first} or {second}; write it with its table")]
+    Ambiguous {
+        /// What was written.
+        name: String,
+        /// One of them.
+        first: String,
+        /// Another.
+        second: String,
+    },
+    /// A value that the key does not take.
+    #[error("{place}{why}")]
+    Value {
+        /// Where in the file, or nothing.
+        place: String,
+        /// The key, what was written, and what would have been right.
+        why: ParamError,
+    },
+    /// Something that is not key=value.
+    #[error("--set {0} sets nothing; write key=value, such as split.alpha=0.5")]
+    NoSetting(String),
+}
+
+impl Config {
+    /// Reads TOML text.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let mut config = Self::default();
+        config.read(text, "", value::table(text)?.get_ref())?;
+        Ok(config)
+    }
+
+    fn read(&mut self, text: &str, prefix: &str, table: &DeTable<'_>) -> Result<(), ConfigError> {
+        for (name, value) in table {
+            let path = format!("{prefix}{}", name.get_ref());
+            let place = format!("line {}: ", line_of(text, name.span().start));
+            match value.get_ref() {
+                // Only `sweep` reads this table.
+                DeValue::Table(_) if path == "sweep" => {}
+                DeValue::Table(inner) => self.read(text, &format!("{path}."), inner)?,
+                other => {
+                    let expected = "text, a number, true, false or a list";
+                    let wrong = || value::refusal(&path, other, expected);
+                    let value = value::parsed(other).ok_or_else(wrong);
+                    let value = value.map_err(|why| ConfigError::Value { place: place.clone(), why })?;
+                    self.put(&place, &path, value)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets one key from `key=value`, where the key may be a bare name that only one table has.
+    pub fn set(&mut self, setting: &str) -> Result<(), ConfigError> {
+        let (path, text) =
+            setting.split_once('=').ok_or_else(|| ConfigError::NoSetting(setting.to_owned()))?;
+        let path = lookup::full_path(path.trim())?;
+        self.put("", &path, value::typed(text.trim()))
+    }
+
+    /// Sets one key to one value of a list in line `line` of a file.
+    pub fn choose(&mut self, line: usize, path: &str, value: Value) -> Result<(), ConfigError> {
+        self.put(&format!("line {line}: "), &lookup::full_path(path)?, value)
+    }
+
+    fn put(&mut self, place: &str, path: &str, value: Value) -> Result<(), ConfigError> {
+        if let Some(key) = keys::find(path) {
+            let wrong = |why| ConfigError::Value { place: place.to_owned(), why };
+            self.set.insert(key.path(), key.param.check(value).map_err(wrong)?);
+        } else if let Some(param) = path.strip_prefix("strategy.") {
+            // Which parameters there are is known when the strategy's name is.
+            self.params.insert(param.to_owned(), value);
+        } else {
+            return Err(lookup::unknown(place, path));
+        }
+        Ok(())
+    }
+
+    /// The value of a key.
+    pub fn get(&self, path: &'static str) -> Value {
+        self.value(keys::find(path).expect("only keys of the table are asked for"))
+    }
+
+    pub(crate) fn value(&self, key: &Key) -> Value {
+        let set = self.set.get(key.path()).cloned();
+        set.or_else(|| key.param.default()).unwrap_or_else(|| self.get("seed"))
+    }
+
+    /// Paths of the keys that were set.
+    pub fn paths(&self) -> Vec<String> {
+        let params = self.params.keys().map(|name| format!("strategy.{name}"));
+        self.set.keys().map(|path| (*path).to_owned()).chain(params).collect()
+    }
+
+    /// What was set, as `key=value`.
+    pub fn changes(&self) -> Vec<String> {
+        let keys = self.set.iter().map(|(path, value)| format!("{path}={}", value.bare()));
+        keys.chain(self.params.iter().map(|(name, value)| format!("strategy.{name}={}", value.bare())))
+            .collect()
+    }
+
+    /// The strategy's parameters as (name, value) pairs.
+    pub fn params(&self) -> Vec<(String, String)> {
+        self.params.iter().map(|(name, value)| (name.clone(), value.bare())).collect()
+    }
+
+    /// Puts another strategy in place, without the parameters of the one before.
+    pub fn with_strategy(&self, name: &str) -> Self {
+        let mut config = self.clone();
+        config.set.insert("strategy.name", Value::Text(name.to_owned()));
+        config.params.clear();
+        config
+    }
+
+    /// Puts one of several strategies in place, with those parameters that it takes and does not set in its name.
+    pub fn with_strategy_beside(&self, name: &str) -> Self {
+        let takes = |param: &str, value: &Value| {
+            let bare = param.rsplit_once('.').map_or(param, |(_, bare)| bare);
+            let alone = notation::strategy(name, [(param, value.bare().as_str())]);
+            !name.contains(&format!(":{bare}="))
+                && !matches!(alone, Err(notation::NotationError::NoSuchParam { .. }))
+        };
+        let mut config = self.with_strategy(name);
+        let taken = self.params.iter().filter(|(param, value)| takes(param, value));
+        config.params = taken.map(|(param, value)| (param.clone(), value.clone())).collect();
+        config
+    }
+
+    /// Puts another seed in place.
+    pub fn with_seed(&self, seed: u64) -> Self {
+        let mut config = self.clone();
+        config.set.insert("seed", Value::Whole(seed));
+        config
+    }
+
+    /// The same run under its canonical name: the strategy by its label, the run without a name of its own.
+    pub fn canonical(&self) -> Result<Self, notation::NotationError> {
+        let label = strategy(self)?.label;
+        let mut config = self.with_strategy(&label);
+        config.set.remove("name");
+        Ok(config)
+    }
+}
+
+/// The line, counted from 1, in which a byte of a text stands.
+pub(crate) fn line_of(text: &str, byte: usize) -> usize {
+    text[..byte].matches('\n').count() + 1
+}
+
+/// The strategy that a configuration names.
+pub(crate) fn strategy(config: &Config) -> Result<fedtvd_core::rules::Strategy, notation::NotationError> {
+    let params = config.params();
+    let Value::Text(name) = config.get("strategy.name") else { unreachable!("the key keeps text") };
+    notation::strategy(&name, params.iter().map(|(name, value)| (name.as_str(), value.as_str())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Config::parse(text).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn an_unknown_key_names_its_line_and_the_nearest_key() {
+        assert_eq!(
+            refusal("seed = 1\n[split]\nalhpa = 0.1\n"),
+            "line 3: there is no key split.alhpa; did you mean split.alpha?"
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_names_what_would_have_been_right() {
+        assert_eq!(
+            refusal("rounds = 0"),
+            "line 1: rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"
+        );
+        assert_eq!(
+            refusal("rounds = 2.5"),
+            "line 1: rounds = 2.5 is not allowed; it must be a whole number from 1 to 1000000"
+        );
+        assert_eq!(
+            refusal("\nseed = -1"),
+            "line 2: seed = -1 is not allowed; it must be a whole number from 0 to 9223372036854775807"
+        );
+        assert_eq!(
+            refusal("[split]\nalpha = 0"),
+            "line 2: split.alpha = 0 is not allowed; it must be above 0 and up to 1000000"
+        );
+        assert_eq!(
+            refusal("[split]\nalpha = \"some\""),
+            "line 2: split.alpha = \"some\" is not allowed; it must be a number, above 0 and up to 1000000"
+        );
+        assert_eq!(
+            refusal("[strategy]\nmode = \"safe\""),
+            "line 2: strategy.mode = \"safe\" is not allowed; it must be paper or hardened"
+        );
+    }
+
+    #[test]
+    fn a_whole_number_may_have_an_exponent() {
+        assert_eq!(Config::parse("rounds = 1e3").unwrap().get("rounds"), Value::Whole(1000));
+        assert!(refusal("rounds = 1e9").contains("must be a whole number"));
+    }
+
+    #[test]
+    fn bare_names_find_their_table() {
+        let mut config = Config::default();
+        config.set("alpha=0.5").unwrap();
+        config.set("lambda=0.25").unwrap();
+        config.set("strategy.name=fedtvd+balanced").unwrap();
+        assert_eq!(config.get("split.alpha"), Value::Number(0.5));
+        assert_eq!(strategy(&config).unwrap().label, "fedtvd:lambda=0.25+balanced");
+        assert_eq!(
+            config.set("lr=0.1").unwrap_err().to_string(),
+            "lr could be local.lr or strategy.lr; write it with its table"
+        );
+        assert_eq!(
+            config.set("alhpa=1").unwrap_err().to_string(),
+            "there is no key alhpa; did you mean split.alpha?"
+        );
+    }
+
+    #[test]
+    fn of_several_strategies_each_gets_the_parameters_that_it_takes() {
+        let mut config = Config::default();
+        config.set("lambda=0.25").unwrap();
+        config.set("strategy.tau=0.5").unwrap();
+        let label = |name| strategy(&config.with_strategy_beside(name)).unwrap().label;
+        assert_eq!(label("uniform"), "uniform");
+        assert_eq!(label("fedtvd+balanced"), "fedtvd:lambda=0.25+balanced:tau=0.5");
+        assert_eq!(label("fedtvd:lambda=0.75"), "fedtvd:lambda=0.75");
+    }
+}

@@ -1,0 +1,191 @@
+//! A configuration that has become types: what one run is about.
+
+use crate::configuration::config;
+use crate::configuration::{Config, ReferenceSource, Value};
+use crate::fleet::Dropout;
+use fedtvd_core::labels::ReferenceError;
+use fedtvd_core::round::{Mode, Run};
+use fedtvd_core::rules::{NotationError, Strategy};
+use fedtvd_core::train::{Local, Sgd};
+use fedtvd_data::set::DataOptions;
+use fedtvd_data::split::{SplitKind, SplitOptions};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Seed of the initial model and of the clients' randomness.
+    pub seed: u64,
+    /// Number of rounds.
+    pub rounds: u32,
+    /// Which data.
+    pub data: DataOptions,
+    /// How samples are split over clients.
+    pub split: SplitOptions,
+    /// Fraction of its samples that a client holds out from training.
+    pub holdout: f64,
+    /// Seed of the split.
+    pub split_seed: u64,
+    /// Which model.
+    pub model: String,
+    /// A model of the user's own, line by line, instead of a named one.
+    pub layers: Vec<String>,
+    /// Where the reference label distribution Q comes from.
+    pub reference: ReferenceSource,
+    /// Whether every round records accuracy per class and per client.
+    pub details: bool,
+    /// How often clients drop out.
+    pub dropout: Dropout,
+    /// What the core needs to know.
+    pub run: Run,
+}
+
+/// Why a configuration does not give an experiment.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ExperimentError {
+    /// The strategy.
+    #[error(transparent)]
+    Strategy(#[from] NotationError),
+    /// The reference.
+    #[error("labels.reference: {0}")]
+    Reference(ReferenceError),
+    /// Nesterov's momentum without momentum.
+    #[error("local.nesterov = true needs a momentum; local.momentum is 0")]
+    Nesterov,
+}
+
+/// A cap on claimed sizes that no honest site of this kind reaches; it bounds the work of checking a claim.
+const LARGEST_SIZE: u64 = 100_000_000;
+
+impl Experiment {
+    /// The experiment that a configuration describes.
+    pub fn of(config: &Config) -> Result<Self, ExperimentError> {
+        let strategy = config::strategy(config)?;
+        let sgd = Sgd {
+            lr: number(config, "local.lr"),
+            momentum: number(config, "local.momentum"),
+            nesterov: flag(config, "local.nesterov"),
+            weight_decay: number(config, "local.weight_decay"),
+        };
+        if sgd.nesterov && sgd.momentum == 0.0 {
+            return Err(ExperimentError::Nesterov);
+        }
+        let local = Local {
+            epochs: whole(config, "local.epochs") as u32,
+            batch: whole(config, "local.batch") as usize,
+            sgd,
+            round_decay: number(config, "local.round_decay"),
+            epoch_decay: number(config, "local.epoch_decay"),
+        };
+        let reference = ReferenceSource::of(config).map_err(ExperimentError::Reference)?;
+        Ok(Self {
+            seed: whole(config, "seed"),
+            rounds: whole(config, "rounds") as u32,
+            data: data(config),
+            split: split(config),
+            holdout: number(config, "split.holdout"),
+            split_seed: whole(config, "split.seed"),
+            model: text(config, "model.name"),
+            layers: lines(config, "model.layers"),
+            details: flag(config, "evaluation.details"),
+            dropout: Dropout {
+                seed: whole(config, "cohort.seed"),
+                absent: number(config, "cohort.absent"),
+                partial: number(config, "cohort.partial"),
+            },
+            run: core_run(config, strategy, local, &reference),
+            reference,
+        })
+    }
+}
+
+fn data(config: &Config) -> DataOptions {
+    DataOptions {
+        set: text(config, "data.set"),
+        label: text(config, "data.label"),
+        group: some_text(config, "data.group"),
+        test: number(config, "data.test"),
+        crop: whole(config, "data.crop") as usize,
+        flip: flag(config, "data.flip"),
+        imbalance: number(config, "data.imbalance"),
+    }
+}
+
+fn split(config: &Config) -> SplitOptions {
+    SplitOptions {
+        kind: kind(&text(config, "split.kind")),
+        clients: whole(config, "split.clients") as usize,
+        alpha: number(config, "split.alpha"),
+        min_size: whole(config, "split.min_size") as usize,
+        self_balancing: flag(config, "split.self_balancing"),
+        tries: whole(config, "split.tries") as u32,
+        shards: whole(config, "split.shards") as usize,
+        labels: whole(config, "split.labels") as usize,
+        beta: number(config, "split.beta"),
+        correlation: number(config, "split.correlation"),
+        spread: number(config, "split.spread"),
+        alpha_even: number(config, "split.alpha_even"),
+        file: some_text(config, "split.file").map(PathBuf::from),
+        seed: None,
+    }
+}
+
+fn kind(word: &str) -> SplitKind {
+    SplitKind::named(word)
+        .unwrap_or_else(|| unreachable!("split.kind keeps the words of its key, not {word}"))
+}
+
+fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &ReferenceSource) -> Run {
+    let fixed_roster = *reference == ReferenceSource::Aggregated;
+    Run {
+        strategy,
+        seed: whole(config, "seed"),
+        cohort_seed: whole(config, "cohort.seed"),
+        fraction: number(config, "cohort.fraction"),
+        local,
+        quorum: whole(config, "cohort.quorum") as usize,
+        mode: if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper },
+        largest_size: LARGEST_SIZE,
+        fixed_roster,
+    }
+}
+
+// The table of keys has checked every value's kind.
+
+fn whole(config: &Config, path: &'static str) -> u64 {
+    match config.get(path) {
+        Value::Whole(whole) => whole,
+        other => unreachable!("{path} keeps whole numbers, not {other}"),
+    }
+}
+
+fn number(config: &Config, path: &'static str) -> f64 {
+    match config.get(path) {
+        Value::Number(number) => number,
+        other => unreachable!("{path} keeps numbers, not {other}"),
+    }
+}
+
+fn flag(config: &Config, path: &'static str) -> bool {
+    config.get(path) == Value::Flag(true)
+}
+
+fn text(config: &Config, path: &'static str) -> String {
+    match config.get(path) {
+        Value::Text(text) => text,
+        other => unreachable!("{path} keeps text, not {other}"),
+    }
+}
+
+/// Text that is not empty.
+fn some_text(config: &Config, path: &'static str) -> Option<String> {
+    Some(text(config, path)).filter(|text| !text.is_empty())
+}
+
+fn lines(config: &Config, path: &'static str) -> Vec<String> {
+    match config.get(path) {
+        Value::List(lines) => lines.iter().map(Value::bare).collect(),
+        other => unreachable!("{path} keeps a list, not {other}"),
+    }
+}

@@ -1,0 +1,228 @@
+//! Every key of a configuration, defined once: name, default, range and one line of help.
+//!
+//! The parser, `--set`, `fedtvd init` and the documentation read this table and nothing else. Strategies'
+//! own parameters are not here: their specs define them.
+
+use fedtvd_core::settings::{Param, ParamKind, Range};
+
+/// One key.
+#[derive(Debug)]
+pub struct Key {
+    /// Table and name, such as `split.alpha`, with kind, default, range and help.
+    pub param: Param,
+    /// Since when it exists.
+    pub since: Since,
+}
+
+/// Since when a key exists. A sweep finds a finished run by the hash of its configuration, so a key that comes later
+/// must not change the hash of runs that do not use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Since {
+    /// Part of every hash. The set of these keys is closed: a test lists them.
+    First,
+    /// Part of a hash only where it differs from its default. Every new key is one of these.
+    Later,
+}
+
+/// A fraction above 0.
+const SHARE: Range = Range::above(0.0, 1.0);
+/// A factor from one round or epoch to the next.
+const DECAY: Range = Range::above(0.0, 2.0);
+
+const fn first(param: Param) -> Key {
+    Key { param, since: Since::First }
+}
+
+/// All keys, in the order in which they are printed.
+pub const ALL: &[Key] = &[
+    first(Param::text("name", "", "name of the run; the subcommand's name unless set")),
+    first(Param::whole("seed", 1, (0, i64::MAX as u64), "seed of all random numbers")),
+    first(Param::whole("rounds", 50, (1, 1_000_000), "number of rounds; the paper uses 300")),
+    first(Param::text(
+        "data.set",
+        "fmnist-mini",
+        "a data set listed by fedtvd data list, a folder of PNG images by class, or a CSV file",
+    )),
+    first(Param::text("data.label", "label", "CSV: the column with the labels")),
+    first(Param::text(
+        "data.group",
+        "",
+        "CSV: the column that names each row's owner, for split.kind = natural",
+    )),
+    first(Param::number(
+        "data.test",
+        0.2,
+        Range::closed(0.0, 0.9),
+        "CSV, and folders without test: the fraction of each class that becomes the test set",
+    )),
+    first(Param::whole("data.crop", 0, (0, 1000), "training images are shifted by up to this many pixels")),
+    first(Param::flag("data.flip", false, "training images are mirrored with probability 1/2")),
+    first(Param::number(
+        "data.imbalance",
+        1.0,
+        SHARE,
+        "class c keeps a fraction data.imbalance^c of its rows, at least one, in training and test sets",
+    )),
+    first(Param {
+        name: "split.kind",
+        kind: ParamKind::Choice { default: "dirichlet", choices: fedtvd_data::split::SplitKind::WORDS },
+        about: "how samples are split over clients; dirichlet: each class in Dirichlet proportions",
+    }),
+    first(Param::whole("split.clients", 100, (1, 1_000_000), "number of clients")),
+    first(Param::number(
+        "split.alpha",
+        0.1,
+        Range::above(0.0, 1e6),
+        "concentration, the smaller the more skewed: per class (dirichlet), total (hsu), lowest (correlated)",
+    )),
+    first(Param::whole("split.min_size", 2, (1, 1_000_000), "minimum number of training samples per client")),
+    first(Param::flag(
+        "split.self_balancing",
+        true,
+        "dirichlet: clients above the mean size get no samples of further classes",
+    )),
+    first(Param::whole("split.tries", 1000, (1, 1_000_000), "number of draws before giving up")),
+    first(Param::whole("split.shards", 2, (1, 1_000_000), "shards: number of shards per client")),
+    first(Param::whole("split.labels", 2, (1, 1_000_000), "labels: number of labels per client")),
+    first(Param::number(
+        "split.beta",
+        0.5,
+        Range::above(0.0, 1e6),
+        "quantity: concentration of the clients' sizes",
+    )),
+    first(Param::number(
+        "split.correlation",
+        0.8,
+        Range::closed(-1.0, 1.0),
+        "correlated: rank correlation of size and total variation distance (TVD) of the labels",
+    )),
+    first(Param::number(
+        "split.spread",
+        1.0,
+        Range::closed(0.0, 5.0),
+        "correlated: standard deviation of the logarithm of the clients' sizes",
+    )),
+    first(Param::number(
+        "split.alpha_even",
+        10.0,
+        Range::above(0.0, 1e6),
+        "correlated: concentration of the most balanced client",
+    )),
+    first(Param::text("split.file", "", "file: path of a saved partition.json")),
+    first(Param::number(
+        "split.holdout",
+        0.0,
+        Range::closed(0.0, 0.9),
+        "fraction of its samples that each client holds out from training",
+    )),
+    first(Param {
+        name: "split.seed",
+        kind: ParamKind::Seed,
+        about: "seed of split and hold-out; follows seed unless set",
+    }),
+    first(Param::number("cohort.fraction", 0.1, SHARE, "fraction of the clients that take part in a round")),
+    first(Param::whole(
+        "cohort.quorum",
+        1,
+        (1, 1_000_000),
+        "minimum number of updates; with fewer, a round leaves the model unchanged",
+    )),
+    first(Param::number(
+        "cohort.absent",
+        0.0,
+        Range::UNIT,
+        "probability that a selected client drops out of a round",
+    )),
+    first(Param::number(
+        "cohort.partial",
+        0.0,
+        Range::UNIT,
+        "probability that a selected client finishes fewer epochs (at least one)",
+    )),
+    first(Param {
+        name: "cohort.seed",
+        kind: ParamKind::Seed,
+        about: "seed of client selection and dropout; follows seed unless set",
+    }),
+    first(Param::whole("local.epochs", 4, (1, 10_000), "local epochs per round")),
+    first(Param::whole("local.batch", 32, (1, 1_000_000), "batch size")),
+    first(Param::number("local.lr", 0.01, Range::POSITIVE, "learning rate of the clients")),
+    first(Param::number(
+        "local.momentum",
+        0.9,
+        Range::BELOW_ONE,
+        "momentum of the clients, reset in every round",
+    )),
+    first(Param::flag("local.nesterov", false, "whether to use Nesterov momentum")),
+    first(Param::number(
+        "local.weight_decay",
+        0.0,
+        Range::NOT_NEGATIVE,
+        "weight decay: weight_decay * w is added to the gradient",
+    )),
+    first(Param::number("local.round_decay", 1.0, DECAY, "factor on the learning rate after every round")),
+    first(Param::number(
+        "local.epoch_decay",
+        1.0,
+        DECAY,
+        "factor on the learning rate after every epoch of a round",
+    )),
+    first(Param::text("model.name", "lenet", "the model (fedtvd models lists all)")),
+    first(Param {
+        name: "model.layers",
+        kind: ParamKind::Layers,
+        about: "a model of your own instead of a named one, one line per layer",
+    }),
+    first(Param {
+        name: "labels.reference",
+        kind: ParamKind::Distribution,
+        about: "reference label distribution Q, for weights and losses: uniform, aggregated, or one number per class",
+    }),
+    first(Param::flag(
+        "evaluation.details",
+        false,
+        "whether every round records accuracy per class and per-client accuracy",
+    )),
+    first(Param::text(
+        "strategy.name",
+        "fedtvd",
+        "one strategy, or several joined by + (fedtvd strategies lists all); its parameters are keys beside it",
+    )),
+    first(Param {
+        name: "strategy.mode",
+        kind: ParamKind::Choice { default: "paper", choices: &["paper", "hardened"] },
+        about: "paper: weights as published; hardened: sizes capped at the median, weights at 1.6/K for K clients",
+    }),
+];
+
+impl Key {
+    /// Table and name, such as `split.alpha`.
+    pub const fn path(&self) -> &'static str {
+        self.param.name
+    }
+}
+
+/// The key at a path.
+pub fn find(path: &str) -> Option<&'static Key> {
+    ALL.iter().find(|key| key.path() == path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_keys_stay_the_first_keys() {
+        let first: Vec<&str> =
+            ALL.iter().filter(|key| key.since == Since::First).map(|key| key.path()).collect();
+        // With another list, sweeps would compute every finished run again: a new key is `Since::Later`.
+        let expected = "name seed rounds data.set data.label data.group data.test data.crop data.flip data.imbalance \
+             split.kind split.clients split.alpha split.min_size split.self_balancing split.tries split.shards \
+             split.labels split.beta split.correlation split.spread split.alpha_even split.file split.holdout \
+             split.seed cohort.fraction cohort.quorum cohort.absent cohort.partial cohort.seed local.epochs \
+             local.batch local.lr local.momentum local.nesterov local.weight_decay local.round_decay \
+             local.epoch_decay model.name model.layers labels.reference evaluation.details strategy.name \
+             strategy.mode";
+        assert_eq!(first.join(" "), expected);
+    }
+}

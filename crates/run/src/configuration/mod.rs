@@ -1,0 +1,18 @@
+//! A configuration from its text to types: every key with its default and range, files and `--set`, the lists of a
+//! sweep, and the experiment that it describes.
+
+pub(crate) mod axes;
+pub(crate) mod config;
+pub(crate) mod experiment;
+pub mod keys;
+pub(crate) mod lookup;
+pub(crate) mod reference;
+pub(crate) mod resolved;
+pub(crate) mod value;
+
+pub use axes::{Axis, axes};
+pub use config::{Config, ConfigError};
+pub use experiment::{Experiment, ExperimentError};
+pub use keys::Key;
+pub use reference::{ClassMismatch, ReferenceSource};
+pub use value::Value;

@@ -1,0 +1,256 @@
+//! The checkpoints of a run: `checkpoint/round-000012` and the like, each put into its place by a rename after all its
+//! files were on the disk.
+//!
+//! The newest two stay, and share no file: a memory that has not changed is linked to the checkpoint before the one
+//! before. So what damages one of the two leaves the other whole, and a corrupt newest one gives way to the one before.
+
+use crate::directory::checkpoint::{Checkpoint, Saved, load, write};
+use crate::directory::files::{doing, sync};
+use crate::directory::{CheckpointError, FileError, Memories};
+use fedtvd_core::model::Layout;
+use fedtvd_core::round::State;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The checkpoints of a run.
+#[derive(Debug)]
+pub struct Checkpoints {
+    folder: PathBuf,
+    newest: Option<Saved>,
+    before: Option<Saved>,
+}
+
+/// What a run can go on from.
+#[derive(Debug)]
+pub struct Found {
+    /// Where its further checkpoints go.
+    pub checkpoints: Checkpoints,
+    /// The newest checkpoint that can be used, if any can.
+    pub checkpoint: Option<Checkpoint>,
+    /// Why newer ones cannot be used.
+    pub notes: Vec<String>,
+}
+
+impl Checkpoints {
+    /// No checkpoints yet.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { folder, newest: None, before: None }
+    }
+
+    /// The newest checkpoint of a run with so many finished rounds; one that cannot be used gives way to the one
+    /// before.
+    pub fn find(folder: PathBuf, layout: &Arc<Layout>, rounds: u32) -> Result<Found, FileError> {
+        let mut found = Found { checkpoints: Self::new(folder), checkpoint: None, notes: Vec::new() };
+        for (round, path) in list(&found.checkpoints.folder)?.into_iter().rev() {
+            match load(&path, layout) {
+                Ok(checkpoint) if round <= rounds => {
+                    let files = checkpoint.files.clone();
+                    found.checkpoints.newest = Some(Saved { round, path, files });
+                    found.checkpoint = Some(checkpoint);
+                    return Ok(found);
+                }
+                Ok(_) => found
+                    .notes
+                    .push(format!("{} is ahead of rounds.jsonl and is passed over", path.display())),
+                Err(error) => found.notes.push(format!("{error}; the checkpoint is passed over")),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Saves a checkpoint and lets all go but the newest two; does nothing where this round is the last one saved.
+    pub fn save(&mut self, state: &State, memories: &Memories) -> Result<(), CheckpointError> {
+        let round = state.round;
+        if self.newest.as_ref().is_some_and(|newest| newest.round == round) {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.folder).map_err(doing("making", &self.folder))?;
+        let path = self.folder.join(format!("round-{round:06}"));
+        let beside = self.folder.join("partial");
+        clear(&beside)?;
+        let files = write(&beside, state, memories, self.before.as_ref()).inspect_err(|_| {
+            // Half a checkpoint only fills the disk; that it cannot be removed either is not news.
+            let _ = fs::remove_dir_all(&beside);
+        })?;
+        // One that was passed over.
+        clear(&path)?;
+        fs::rename(&beside, &path).map_err(doing("writing", &path))?;
+        sync(&self.folder)?;
+        self.before = self.newest.replace(Saved { round, path, files });
+        let stays =
+            |path: &PathBuf| [&self.newest, &self.before].into_iter().flatten().any(|s| s.path == *path);
+        for (_, old) in list(&self.folder)?.into_iter().filter(|(_, path)| !stays(path)) {
+            clear(&old)?;
+        }
+        Ok(())
+    }
+}
+
+fn clear(folder: &Path) -> Result<(), FileError> {
+    if folder.exists() { fs::remove_dir_all(folder).map_err(doing("removing", folder)) } else { Ok(()) }
+}
+
+/// Checkpoints in a folder, oldest first; none where there is no folder.
+pub(crate) fn list(folder: &Path) -> Result<Vec<(u32, PathBuf)>, FileError> {
+    let mut found = Vec::new();
+    if !folder.exists() {
+        return Ok(found);
+    }
+    for entry in fs::read_dir(folder).map_err(doing("reading", folder))? {
+        let path = entry.map_err(doing("reading", folder))?.path();
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let Some(round) = name.and_then(|name| name.strip_prefix("round-")?.parse().ok()) {
+            found.push((round, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use fedtvd_core::labels::Reference;
+    use fedtvd_core::memory::Memory;
+    use fedtvd_core::model::Params;
+    use std::collections::BTreeMap;
+
+    fn layout() -> Arc<Layout> {
+        Arc::new(Layout::vector(3))
+    }
+
+    fn state(round: u32) -> State {
+        State {
+            round,
+            params: Arc::new(Params::zeros(layout())),
+            reference: Reference::uniform(2),
+            roster: Vec::new(),
+            carried: Arc::default(),
+            weighting: Memory::default(),
+            server: Memory::default(),
+            accepted: BTreeMap::new(),
+        }
+    }
+
+    /// Client 7 learned something in round 0 and nothing since.
+    fn memories() -> Memories {
+        let mut memory = Memory::default();
+        memory.put("control", vec![1.0f32, 2.0, 3.0]);
+        BTreeMap::from([(7, BTreeMap::from([(0, memory)]))])
+    }
+
+    const MEMORY: &str = "client-7-round-0.safetensors";
+
+    fn saved(folder: &Path, rounds: std::ops::RangeInclusive<u32>) -> Checkpoints {
+        let mut checkpoints = Checkpoints::new(folder.to_owned());
+        rounds.for_each(|round| checkpoints.save(&state(round), &memories()).unwrap());
+        checkpoints
+    }
+
+    fn damage(file: &Path, place: usize) {
+        let mut bytes = fs::read(file).unwrap();
+        bytes[place] ^= 0x40;
+        fs::write(file, &bytes).unwrap();
+    }
+
+    fn rounds(folder: &Path) -> Vec<u32> {
+        list(folder).unwrap().into_iter().map(|(round, _)| round).collect()
+    }
+
+    #[test]
+    fn a_checkpoint_comes_back_and_the_newest_two_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        saved(folder.path(), 1..=4);
+        assert_eq!(rounds(folder.path()), [3, 4]);
+        let found = Checkpoints::find(folder.path().to_owned(), &layout(), 4).unwrap();
+        let back = found.checkpoint.unwrap();
+        assert_eq!((back.state, back.memories, found.notes), (state(4), memories(), vec![]));
+    }
+
+    #[test]
+    fn every_changed_byte_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        saved(folder.path(), 1..=1);
+        let (_, path) = list(folder.path()).unwrap().remove(0);
+        for name in ["state.safetensors", MEMORY, "index.json"] {
+            let file = path.join(name);
+            let len = fs::read(&file).unwrap().len();
+            for place in [0, len / 2, len - 2] {
+                damage(&file, place);
+                assert!(load(&path, &layout()).is_err(), "{name} at {place}");
+                damage(&file, place);
+            }
+        }
+        assert!(load(&path, &layout()).is_ok());
+    }
+
+    /// Checkpoints 1 to `last`, of which a memory of the newest is damaged.
+    fn damaged(last: u32) -> (tempfile::TempDir, Checkpoints) {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoints = saved(folder.path(), 1..=last);
+        damage(&folder.path().join(format!("round-{last:06}")).join(MEMORY), 70);
+        (folder, checkpoints)
+    }
+
+    fn whole(folder: &Path, round: u32) -> bool {
+        load(&folder.join(format!("round-{round:06}")), &layout()).is_ok()
+    }
+
+    #[test]
+    fn a_damaged_memory_of_the_newest_leaves_the_one_before_whole_and_is_not_taken_over() {
+        for last in 2..=5 {
+            let (folder, _) = damaged(last);
+            let found = Checkpoints::find(folder.path().to_owned(), &layout(), last).unwrap();
+            let Found { mut checkpoints, checkpoint, notes } = found;
+            assert_eq!(checkpoint.unwrap().state.round, last - 1);
+            assert!(notes[0].contains("its bytes are not those that were written"), "{notes:?}");
+            for round in last + 1..=last + 4 {
+                checkpoints.save(&state(round), &memories()).unwrap();
+                assert!(whole(folder.path(), round), "{round}");
+                assert!(!rounds(folder.path()).contains(&last), "the damaged one is gone");
+            }
+        }
+    }
+
+    #[test]
+    fn a_run_that_never_notices_damage_always_has_a_whole_checkpoint() {
+        for last in 2..=5 {
+            let (folder, mut checkpoints) = damaged(last);
+            for round in last + 1..=last + 4 {
+                checkpoints.save(&state(round), &memories()).unwrap();
+                assert!(whole(folder.path(), round - 1) || whole(folder.path(), round), "{round}");
+            }
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_memory_that_has_not_changed_is_written_twice_and_then_linked() {
+        use std::os::unix::fs::MetadataExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let mut checkpoints = saved(folder.path(), 1..=2);
+        let file = |round: u32| {
+            fs::metadata(folder.path().join(format!("round-{round:06}")).join(MEMORY)).unwrap().ino()
+        };
+        let (one, two) = (file(1), file(2));
+        assert_ne!(one, two);
+        checkpoints.save(&state(3), &memories()).unwrap();
+        assert_eq!(file(3), one);
+        checkpoints.save(&state(4), &memories()).unwrap();
+        assert_eq!(file(4), two);
+    }
+
+    #[test]
+    fn what_was_saved_stays_where_a_new_one_cannot_be_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut checkpoints = saved(folder.path(), 1..=2);
+        // A file stands where the new folder is to be made: it is no folder that could be removed.
+        fs::write(folder.path().join("partial"), "in the way").unwrap();
+        assert!(checkpoints.save(&state(3), &memories()).is_err());
+        assert_eq!(rounds(folder.path()), [1, 2]);
+        fs::remove_file(folder.path().join("partial")).unwrap();
+        checkpoints.save(&state(3), &memories()).unwrap();
+        assert_eq!(rounds(folder.path()), [2, 3]);
+    }
+}

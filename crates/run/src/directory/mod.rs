@@ -1,0 +1,18 @@
+//! A run on disk: configuration, manifest, one line per round, checkpoints, summary. Every file is written completely
+//! or not at all.
+
+pub(crate) mod checkpoint;
+pub(crate) mod checkpoints;
+pub(crate) mod digest;
+pub mod files;
+pub(crate) mod manifest;
+pub(crate) mod run_directory;
+pub(crate) mod summary;
+
+pub use checkpoint::{CheckpointError, Memories};
+pub use checkpoints::Checkpoints;
+pub use digest::sha256;
+pub use files::FileError;
+pub use manifest::{FORMAT, Fingerprint, Manifest};
+pub use run_directory::{DirectoryError, RunDirectory};
+pub use summary::{LAST, Summary, images};

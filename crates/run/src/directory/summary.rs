@@ -1,0 +1,64 @@
+//! `summary.json`: what a finished run came to.
+
+use fedtvd_core::round::RoundRecord;
+use fedtvd_core::train::Local;
+use serde::{Deserialize, Serialize};
+
+/// Rounds at the end that a result is the mean of, as in the paper.
+pub const LAST: usize = 10;
+
+/// What a run came to. Accuracies are fractions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The strategy's label.
+    pub strategy: String,
+    /// The seed.
+    pub seed: u64,
+    /// Rounds done.
+    pub rounds: u32,
+    /// Accuracy after the last round; null if the model was not evaluated.
+    pub accuracy: Option<f64>,
+    /// Mean accuracy of the last 10 rounds; null if the model was not evaluated in one of them.
+    pub last10_accuracy: Option<f64>,
+    /// How long all rounds took together.
+    pub seconds: f64,
+    /// Samples trained on, per second.
+    pub images_per_second: f64,
+    /// Most memory that the process had; null where the system does not tell.
+    pub peak_memory_bytes: Option<u64>,
+    /// Hash of the split.
+    pub split_hash: String,
+    /// The run directory.
+    pub directory: String,
+    /// The final model.
+    pub model: String,
+}
+
+/// Mean accuracy of the last rounds; `None` if the model was not evaluated in one of them.
+pub(crate) fn last_accuracy(accuracies: &[Option<f64>]) -> Option<f64> {
+    let last = &accuracies[accuracies.len().saturating_sub(LAST)..];
+    let known: Vec<f64> = last.iter().copied().collect::<Option<_>>()?;
+    Some(known.iter().sum::<f64>() / known.len().max(1) as f64)
+}
+
+/// Samples trained on in a round, by the steps that each accepted client made.
+pub fn images(record: &RoundRecord, local: &Local) -> u64 {
+    let accepted = record.clients.iter().filter(|client| client.failure.is_none());
+    accepted.map(|client| local.samples(client.size, client.steps)).sum()
+}
+
+/// Most memory that this process had, as Linux tells it.
+pub(crate) fn peak_memory() -> Option<u64> {
+    status("VmHWM:")
+}
+
+/// Memory that this process has, as Linux tells it.
+pub(crate) fn memory() -> Option<u64> {
+    status("VmRSS:")
+}
+
+fn status(what: &str) -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what))?;
+    line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok().map(|kilobytes| 1024 * kilobytes)
+}

@@ -1,0 +1,12 @@
+//! The clients of a run behind one trait: threads on this machine, a wrapper whose clients drop out, and where the
+//! updates of a round are kept. A federation implements the same trait in `fedtvd-net`.
+
+pub(crate) mod dropout;
+pub(crate) mod interface;
+pub(crate) mod spool;
+pub(crate) mod threads;
+pub(crate) mod traffic;
+
+pub use dropout::{Dropout, Unreliable};
+pub use interface::{Answers, Fleet, FleetFailure, Gathered, Traffic};
+pub use threads::{Threads, evaluate};

@@ -1,0 +1,190 @@
+//! Clients simulated by threads: workers pull jobs from a queue, longest first, each with its own trainer.
+
+use crate::directory::Memories;
+use crate::fleet::spool::Spool;
+use crate::fleet::{Answers, Fleet, FleetFailure, Gathered};
+use crate::setup::Setup;
+use fedtvd_core::labels::{Reference, size};
+use fedtvd_core::memory::Memory;
+use fedtvd_core::model::Params;
+use fedtvd_core::round::{ClientFailure, ClientId, Job, Outcome, Profile, State, Upload, check};
+use fedtvd_core::rules::Strategy;
+use fedtvd_core::train::{Evaluation, TrainFailure, Trainer, client};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// All clients of a simulation.
+pub struct Threads {
+    setup: Arc<Setup>,
+    workers: Vec<Box<dyn Trainer>>,
+    /// For each client what it remembers, by the round in which it learned it.
+    memories: Memories,
+    /// Bytes of updates that stay in memory; the others go to a temporary file.
+    update_memory: usize,
+    strategy: Strategy,
+    /// Whether the reference is the label distribution of all clients together.
+    aggregated: bool,
+}
+
+/// Test rows evaluated at once: the sum of the losses must not depend on the number of workers.
+const CHUNK: usize = 250;
+
+impl Threads {
+    /// A fleet over these clients, one worker per trainer.
+    ///
+    /// # Panics
+    /// When there is no trainer.
+    pub fn new(
+        setup: Arc<Setup>,
+        workers: Vec<Box<dyn Trainer>>,
+        update_memory: usize,
+        strategy: Strategy,
+        aggregated: bool,
+    ) -> Self {
+        assert!(!workers.is_empty(), "a fleet needs at least one worker");
+        Self { setup, workers, memories: Memories::new(), update_memory, strategy, aggregated }
+    }
+
+    /// Keeps the memory that the job started from, in case its update is not accepted, and the new one.
+    fn learn(&mut self, job: &Job, memory: Memory) {
+        let versions = self.memories.entry(job.client).or_default();
+        versions.retain(|round, _| Some(*round) == job.accepted);
+        versions.insert(job.offer.round, memory);
+    }
+}
+
+impl Fleet for Threads {
+    fn gather(&mut self, state: &State, memories: Option<Memories>) -> Result<Gathered, FleetFailure> {
+        if let Some(memories) = memories {
+            self.memories = memories;
+        }
+        let mut reference = state.reference.clone();
+        if !state.roster.is_empty() {
+            return Ok(Gathered { reference, newcomers: Vec::new() });
+        }
+        let clients = &self.setup.clients;
+        if self.aggregated {
+            let counts = clients.iter().map(|client| client.counts.as_slice());
+            reference = Reference::aggregated(counts).map_err(FleetFailure::Reference)?;
+        }
+        let ask = self.strategy.weighting.asks();
+        let profiles = clients.iter().enumerate().map(|(id, data)| Profile {
+            client: id as ClientId,
+            size: size(&data.counts),
+            statistic: ask.answer(&data.counts, &reference),
+        });
+        let newcomers = profiles.collect();
+        Ok(Gathered { reference, newcomers })
+    }
+
+    fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure> {
+        let spool = Spool::new(self.update_memory);
+        let mut longest_first: Vec<&Job> = jobs.iter().collect();
+        let clients = &self.setup.clients;
+        let rows = |job: &&Job| clients.get(job.client as usize).map(|client| client.rows.len());
+        longest_first.sort_by_key(|job| std::cmp::Reverse(rows(job)));
+        let (setup, memories, strategy) = (&self.setup, &self.memories, &self.strategy);
+        let needs = strategy.local.needs();
+        let answers = share_out(&mut self.workers, longest_first.len(), |trainer, place| {
+            let job = longest_first[place];
+            if let Some(failure) = spool.failure() {
+                return Err(ClientFailure::Training(format!("there is no room for its update: {failure}")));
+            }
+            let (mut upload, memory) = answer(setup, memories, strategy, job, trainer)?;
+            let samples = setup.clients.get(job.client as usize).map_or(0, |client| size(&client.counts));
+            let checked = check(&needs, samples, job, &upload)?;
+            Ok((checked, spool.keep(&mut upload), memory))
+        });
+        if let Some(why) = spool.failure() {
+            return Err(FleetFailure::Spool { folder: std::env::temp_dir().display().to_string(), why });
+        }
+        let mut kept = Vec::with_capacity(jobs.len());
+        for (job, answer) in longest_first.into_iter().zip(answers) {
+            let client = job.client;
+            kept.push(match answer {
+                Ok((checked, update, memory)) => {
+                    if !memory.is_empty() {
+                        self.learn(job, memory);
+                    }
+                    (Outcome { client, answer: Ok(checked) }, Some(update))
+                }
+                Err(failure) => (Outcome { client, answer: Err(failure) }, None),
+            });
+        }
+        Ok(Answers { updates: Box::new(spool.close(kept)), traffic: None })
+    }
+
+    fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure> {
+        let samples = &self.setup.samples;
+        evaluate(&mut self.workers, samples.classes(), model, &samples.test_rows())
+            .map_err(FleetFailure::Evaluate)
+    }
+
+    fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
+        for (client, versions) in &mut self.memories {
+            versions.retain(|round, _| state.accepted.get(client) == Some(round));
+        }
+        Ok(&self.memories)
+    }
+}
+
+/// Evaluates a model on all workers; the sums are taken in the order of the rows.
+pub fn evaluate(
+    workers: &mut [Box<dyn Trainer>],
+    classes: usize,
+    params: &Params,
+    rows: &[u32],
+) -> Result<Evaluation, TrainFailure> {
+    let chunks: Vec<&[u32]> = rows.chunks(CHUNK).collect();
+    let parts =
+        share_out(workers, chunks.len(), |trainer, chunk| trainer.evaluate(params, chunks[chunk], None));
+    let mut total = Evaluation::empty(classes);
+    for part in parts {
+        total.add(&part?);
+    }
+    Ok(total)
+}
+
+fn answer(
+    setup: &Setup,
+    memories: &Memories,
+    strategy: &Strategy,
+    job: &Job,
+    trainer: &mut dyn Trainer,
+) -> Result<(Upload, Memory), ClientFailure> {
+    let missing = || ClientFailure::BadJob(format!("there is no client {}", job.client));
+    let client = setup.clients.get(job.client as usize).ok_or_else(missing)?;
+    let memory = job.accepted.and_then(|round| memories.get(&job.client)?.get(&round));
+    client::train(strategy, job, client, memory, trainer)
+}
+
+/// Does `count` pieces of work on all workers, and gives the results in the order of the pieces.
+fn share_out<T: Send>(
+    workers: &mut [Box<dyn Trainer>],
+    count: usize,
+    work: impl Fn(&mut dyn Trainer, usize) -> T + Sync,
+) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::with_capacity(count));
+    let pull = |trainer: &mut dyn Trainer| {
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            if place >= count {
+                return;
+            }
+            let result = work(trainer, place);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((place, result));
+        }
+    };
+    match workers {
+        [only] => pull(only.as_mut()),
+        several => std::thread::scope(|scope| {
+            for trainer in several {
+                scope.spawn(|| pull(trainer.as_mut()));
+            }
+        }),
+    }
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|(place, _)| *place);
+    done.into_iter().map(|(_, result)| result).collect()
+}

@@ -1,0 +1,23 @@
+//! What a federation would have sent in a round of a simulation, to the byte.
+
+use crate::fleet::Traffic;
+use fedtvd_core::round::{Job, Updates, Upload};
+
+impl Traffic {
+    /// The bytes of these jobs and of the uploads that answered them.
+    pub fn of(jobs: &[Job], updates: &dyn Updates) -> Self {
+        let Some(first) = jobs.first() else { return Self::default() };
+        let offer = &first.offer;
+        let carried: usize = offer.carried.arrays().map(|(_, array)| array.len()).sum();
+        let values = 4 * (offer.params.values.len() + carried) as u64;
+        let down = jobs.iter().map(|job| job.head().len() as u64 + values).sum();
+        let answered = updates
+            .outcomes()
+            .iter()
+            .filter_map(|outcome| Some((outcome.client, outcome.answer.as_ref().ok()?)));
+        let up = answered.map(|(client, checked)| {
+            Upload::head(client, checked.report(), &offer.params, &offer.carried).len() as u64 + values
+        });
+        Self { up: up.sum(), down }
+    }
+}

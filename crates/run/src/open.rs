@@ -1,0 +1,141 @@
+//! How a run begins: anew in an empty directory, from its last checkpoint, or over a fleet from elsewhere.
+
+use crate::configuration::{Config, Experiment};
+use crate::directory::checkpoints::Found;
+use crate::directory::manifest::VERSION;
+use crate::directory::{Checkpoints, DirectoryError, FORMAT, Manifest, RunDirectory, Summary};
+use crate::rounds::Rounds;
+use crate::run_error::RunError;
+use crate::runner::{Runner, Saving};
+use crate::setup::{Data, Setup};
+use crate::simulation::{Resources, Workers, simulation};
+use fedtvd_data::set::Places;
+use fedtvd_data::split::{Deck, PartitionFile};
+use std::path::Path;
+use std::sync::Arc;
+
+impl Runner {
+    /// A new run in this directory.
+    pub fn start(config: &Config, data: &Data, path: &Path, resources: Resources) -> Result<Self, RunError> {
+        let experiment = Experiment::of(config)?;
+        let setup = Arc::new(Setup::new(&experiment, data)?);
+        Self::start_with(config, experiment, setup, path, resources)
+    }
+
+    /// A new run of an experiment that is set up already.
+    pub fn start_with(
+        config: &Config,
+        experiment: Experiment,
+        setup: Arc<Setup>,
+        path: &Path,
+        resources: Resources,
+    ) -> Result<Self, RunError> {
+        let Workers { trainers, fingerprint } = Workers::on_cpu(&setup, resources.workers)?;
+        let rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
+        let manifest = Manifest {
+            format: FORMAT,
+            version: VERSION.to_owned(),
+            fingerprint,
+            strategy: experiment.run.strategy.label.clone(),
+            data_checksum: setup.data_checksum.clone(),
+            split_hash: setup.split_hash.clone(),
+        };
+        let deck = Deck::new(&setup.samples, None);
+        let partition =
+            PartitionFile::new(&experiment.data.set, &deck, &setup.partition, setup.names.clone());
+        let partition = serde_json::to_string(&partition).expect("a partition is plain data");
+        let directory = RunDirectory::create(path, &config.resolved(), &manifest, Some(&partition))?;
+        let lines = directory.append(0)?;
+        Ok(Self::new(directory, experiment, Some(setup), rounds, lines))
+    }
+
+    /// A run over a fleet from elsewhere, after the rounds that its directory holds. It is saved after every round,
+    /// beside the checkpoints that are there.
+    pub fn over(
+        directory: RunDirectory,
+        experiment: Experiment,
+        rounds: Rounds,
+        checkpoints: Checkpoints,
+    ) -> Result<Self, RunError> {
+        let round = rounds.state().round;
+        let done = directory.lines()?;
+        let lines = directory.append(round)?;
+        let mut runner = Self::new(directory, experiment, None, rounds, lines);
+        runner.when = Saving::EveryRound;
+        runner.checkpoints = checkpoints;
+        done[..round as usize].iter().for_each(|line| runner.count(line));
+        Ok(runner)
+    }
+
+    /// Resumes the run in this directory; `Err` holds the summary of one that is done.
+    pub fn resume(
+        path: &Path,
+        places: &Places,
+        resources: Resources,
+    ) -> Result<Result<Self, Summary>, RunError> {
+        let directory = RunDirectory::open(path)?;
+        if let Some(summary) = directory.summary()? {
+            return Ok(Err(summary));
+        }
+        if directory.is_federation() {
+            return Err(DirectoryError::Federation(path.display().to_string()).into());
+        }
+        let (experiment, setup) = reopen(&directory, places)?;
+        let Workers { trainers, fingerprint } = Workers::on_cpu(&setup, resources.workers)?;
+        let mut rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
+        let manifest = directory.manifest()?;
+        let mut notes = Vec::new();
+        if manifest.version != VERSION {
+            notes.push(format!(
+                "fedtvd {} began this run and this is {VERSION}: the result may differ",
+                manifest.version
+            ));
+        }
+        if manifest.fingerprint != fingerprint {
+            notes.push(
+                "this machine has other vector instructions or caches than the one that began the run: \
+                the result will not be bit-identical"
+                    .to_owned(),
+            );
+        }
+        let done = directory.lines()?;
+        let Found { checkpoints, checkpoint, notes: passed_over } =
+            Checkpoints::find(directory.file("checkpoint"), &setup.layout, done.len() as u32)?;
+        notes.extend(passed_over);
+        let round = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.round);
+        if let Some(checkpoint) = checkpoint {
+            rounds.restore(checkpoint.state, checkpoint.memories);
+        }
+        let lines = directory.append(round)?;
+        let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
+        runner.notes.extend(notes);
+        runner.checkpoints = checkpoints;
+        done[..round as usize].iter().for_each(|line| runner.count(line));
+        Ok(Ok(runner))
+    }
+}
+
+/// Experiment and setup of a run directory, on the data that it began with.
+pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, Arc<Setup>), RunError> {
+    let unusable = |error: &dyn std::fmt::Display| DirectoryError::Config {
+        path: directory.file("config.toml").display().to_string(),
+        why: error.to_string(),
+    };
+    let config = Config::parse(&directory.config()?).map_err(|error| unusable(&error))?;
+    let experiment = Experiment::of(&config).map_err(|error| unusable(&error))?;
+    let manifest = directory.manifest()?;
+    let data = Data::load(&experiment.data, places)?;
+    same(&format!("data set {}", experiment.data.set), &manifest.data_checksum, &data.checksum)?;
+    let setup = Arc::new(Setup::new(&experiment, &data)?);
+    // The sites of a federation do not tell their split; that it is this one shows when the bits are the same.
+    if !manifest.split_hash.is_empty() {
+        same("split", &manifest.split_hash, &setup.split_hash)?;
+    }
+    Ok((experiment, setup))
+}
+
+fn same(what: &str, was: &str, is: &str) -> Result<(), RunError> {
+    let short = |hash: &str| hash.chars().take(16).collect();
+    let changed = || RunError::Changed { what: what.to_owned(), was: short(was), is: short(is) };
+    if was == is { Ok(()) } else { Err(changed()) }
+}

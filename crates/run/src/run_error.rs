@@ -1,0 +1,61 @@
+//! Why a run cannot start, resume or end.
+
+use crate::configuration::{ConfigError, ExperimentError};
+use crate::directory::{CheckpointError, DirectoryError, FileError};
+use crate::rounds::RoundError;
+use crate::setup::SetupError;
+use crate::simulation::SimulationError;
+use thiserror::Error;
+
+/// Why a run cannot start, resume or end.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// The configuration's text.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The configuration's meaning.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// Data, split or model.
+    #[error(transparent)]
+    Setup(#[from] SetupError),
+    /// The run directory.
+    #[error(transparent)]
+    Directory(#[from] DirectoryError),
+    /// A file.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A checkpoint.
+    #[error(transparent)]
+    Checkpoint(#[from] CheckpointError),
+    /// The start of a simulation.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// A round.
+    #[error(transparent)]
+    Round(#[from] RoundError),
+    /// The data are not those that the run began with.
+    #[error(
+        "the {what} changed since the run began: its hash was {was} and is {is}; bring back the old one, or start a new run"
+    )]
+    Changed {
+        /// Data set or split.
+        what: String,
+        /// The hash in the manifest.
+        was: String,
+        /// The hash now.
+        is: String,
+    },
+}
+
+impl RunError {
+    /// Whether the request was wrong, rather than the work.
+    pub fn request(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Experiment(_) | Self::Setup(_) | Self::Simulation(_) => true,
+            Self::Directory(error) => !matches!(error, DirectoryError::File(_)),
+            Self::Round(error) => error.request(),
+            Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } => false,
+        }
+    }
+}
