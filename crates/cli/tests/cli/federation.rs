@@ -129,9 +129,8 @@ fn ten_processes_over_tls_come_to_the_bytes_of_a_simulation() {
             let text = std::fs::read_to_string(Path::new(out).join("rounds.jsonl")).unwrap();
             let line = |line: &str| {
                 let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
-                for measured in ["seconds", "bytes_up", "bytes_down"] {
-                    line.as_object_mut().unwrap().remove(measured).unwrap();
-                }
+                // All else is the same, the bytes that were sent among it: a simulation counts what would be.
+                line.as_object_mut().unwrap().remove("seconds").unwrap();
                 for client in line["clients"].as_array_mut().unwrap() {
                     client.as_object_mut().unwrap().remove("tvd");
                 }

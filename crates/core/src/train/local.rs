@@ -55,7 +55,7 @@ impl Local {
         u64::from(self.epochs) * size.div_ceil(self.batch as u64)
     }
 
-    /// Samples that a client of this size trains on in so many steps; all epochs where the steps are not known.
+    /// Samples that a client of this size trains on in this number of steps; in all epochs if it is not known.
     pub fn samples(&self, size: u64, steps: Option<u64>) -> u64 {
         let (batch, epoch) = (self.batch as u64, size.div_ceil(self.batch as u64).max(1));
         let steps = steps.unwrap_or(u64::from(self.epochs) * epoch);
@@ -182,6 +182,15 @@ mod tests {
             }
         }
         range
+    }
+
+    #[test]
+    fn the_samples_of_some_steps_are_those_of_the_batches_that_were_seen() {
+        // 70 samples in batches of 32: 32, 32 and 6 in each of four epochs.
+        let local = Local::default();
+        let samples: Vec<u64> = [1, 2, 3, 4, 6, 12].map(|steps| local.samples(70, Some(steps))).to_vec();
+        assert_eq!(samples, [32, 64, 70, 102, 140, 280]);
+        assert_eq!(local.samples(70, None), 280, "a record without steps counts all epochs");
     }
 
     #[test]
