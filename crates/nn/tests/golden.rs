@@ -175,11 +175,13 @@ fn twenty_steps_of_every_thin_model_follow_pytorch() {
 }
 
 #[test]
+#[ignore = "trains for a minute or more; cargo test --workspace -- --ignored runs it"]
 fn twenty_steps_of_resnet18_follow_pytorch() {
     runs().iter().filter(|run| run.model.starts_with("resnet18")).for_each(follows);
 }
 
 #[test]
+#[ignore = "trains for a minute or more; cargo test --workspace -- --ignored runs it"]
 fn twenty_steps_of_resnet34_follow_pytorch() {
     runs().iter().filter(|run| run.model.starts_with("resnet34")).for_each(follows);
 }
