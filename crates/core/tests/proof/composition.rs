@@ -19,7 +19,7 @@ fn keeps_from(owner: &Spec, other: &Spec) -> bool {
 }
 
 #[test]
-fn two_names_make_a_strategy_exactly_when_no_part_is_brought_twice_or_kept() {
+fn two_names_combine_exactly_when_no_rule_is_defined_twice_or_reserved() {
     for first in ALL {
         for second in ALL {
             let label = format!("{}+{}", first.name, second.name);
@@ -51,7 +51,7 @@ fn the_order_of_names_does_not_matter() {
 }
 
 #[test]
-fn fedavg_adds_nothing_unless_its_server_rate_is_set() {
+fn fedavg_adds_nothing_unless_its_server_lr_is_set() {
     for spec in ALL.iter().filter(|spec| spec.name != "fedavg") {
         let alone = notation::strategy(spec.name, []).unwrap();
         let both = notation::strategy(&format!("{}+fedavg", spec.name), []).unwrap();
@@ -64,7 +64,7 @@ fn fedavg_adds_nothing_unless_its_server_rate_is_set() {
 }
 
 #[test]
-fn each_name_brings_its_parts_into_a_composition() {
+fn each_name_contributes_its_rules_to_a_composition() {
     let named = |strategy: &Strategy, part: Rule| match part {
         Rule::Weighting => format!("{:?}", strategy.weighting),
         Rule::Loss => format!("{:?}", strategy.loss),
@@ -100,14 +100,14 @@ fn every_composition_of_three_trains_all_clients_and_lowers_their_loss_in_two_ro
                 for _ in 0..2 {
                     let before = federation.model().to_vec();
                     let record = federation.round();
-                    assert_ne!(federation.model(), before, "{label}: the model stayed where it was");
+                    assert_ne!(federation.model(), before, "{label}: the model stayed unchanged");
                     let weights = record.clients.iter().map(|client| client.weight.unwrap());
-                    // Five roundings.
+                    // Rounding of five weights.
                     assert!((weights.sum::<f64>() - 1.0).abs() < 1e-14, "{label}");
                     let weighted = record.clients.iter().map(|c| c.weight.unwrap() * c.first_loss.unwrap());
                     losses.push(weighted.sum::<f64>());
                 }
-                // The second round starts from what the first one learned.
+                // The second round starts from the model that the first one trained.
                 assert!(losses[1] < losses[0], "{label}: {losses:?}");
                 trained += 1;
             }
