@@ -244,7 +244,7 @@ fn a_federation_is_not_resumed_as_a_simulation_and_is_served_by_one_server_at_a_
     assert!(error.to_string().starts_with("another server is at work in "), "{error}");
     running.stop();
     let Err(error) = Runner::resume(&out, &places, Resources::workers(1)) else { panic!("resumed") };
-    assert!(error.to_string().contains("holds a federation; go on with it by \"fedtvd serve"), "{error}");
+    assert!(error.to_string().contains("holds a federation; resume it with \"fedtvd serve"), "{error}");
     let other = config(&["model.name=logistic", "rounds=3"]);
     let Err(error) = prepare(Some(&other), &places, &out, options.clone(), log.clone()) else {
         panic!("another configuration was taken")
