@@ -1,9 +1,9 @@
-//! The core of fedtvd: how much each client counts, how each trains, and how a round combines what they learned.
+//! The core of fedtvd: client weights, local training, and how a round aggregates the clients' updates.
 //!
 //! Pure functions over plain data. Nothing here reads a clock, a file, an environment variable or a global
 //! generator, and nothing starts a thread: the same state and the same updates give the same bits anywhere.
 //!
-//! How much would three clients count under FedTVD?
+//! The weights of three clients under FedTVD:
 //!
 //! ```
 //! use fedtvd_core::labels::Reference;

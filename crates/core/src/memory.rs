@@ -1,4 +1,4 @@
-//! What a rule remembers between rounds: plain named arrays, so that a checkpoint is bytes.
+//! What a rule remembers between rounds: plain named arrays, which a checkpoint stores as bytes.
 
 use std::collections::BTreeMap;
 
@@ -11,14 +11,14 @@ pub struct Memory(BTreeMap<String, Array>);
 pub enum Array {
     /// Model-sized vectors.
     F32(Vec<f32>),
-    /// Quantities that must not be rounded.
+    /// Quantities that need full precision.
     F64(Vec<f64>),
     /// Counts and ids.
     U64(Vec<u64>),
 }
 
 impl Array {
-    /// How many numbers it holds.
+    /// Number of values.
     pub fn len(&self) -> usize {
         match self {
             Self::F32(values) => values.len(),
@@ -27,7 +27,7 @@ impl Array {
         }
     }
 
-    /// Whether it holds none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -52,7 +52,7 @@ impl From<Vec<u64>> for Array {
 }
 
 impl Memory {
-    /// Remembers an array under a name, in place of what was there.
+    /// Stores an array under a name, replacing the old one.
     pub fn put(&mut self, name: &str, array: impl Into<Array>) {
         self.0.insert(name.to_owned(), array.into());
     }
@@ -81,12 +81,12 @@ impl Memory {
         }
     }
 
-    /// All arrays in the order of their names.
+    /// All arrays, sorted by name.
     pub fn arrays(&self) -> impl Iterator<Item = (&str, &Array)> {
         self.0.iter().map(|(name, array)| (name.as_str(), array))
     }
 
-    /// Whether nothing is remembered.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

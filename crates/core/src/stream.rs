@@ -1,9 +1,8 @@
-//! Random numbers by address: a seed, a purpose, a round and a client lead to one key, a key to its streams.
+//! Random numbers by address: seed, purpose, round and client determine a key, and a key determines its streams.
 //!
-//! Streams are addressed, never split or shared, so a new consumer cannot shift an old one, nothing has to
-//! be replayed after a resume, and a remote client draws the numbers that a simulated one would. A key says
-//! nothing about its seed or about other addresses (it is output of the ChaCha cipher), so a client that
-//! holds its job's key cannot foresee cohorts.
+//! Streams are addressed, never split or shared, so a new consumer cannot shift an old one, nothing has to be replayed
+//! after a resume, and a remote client draws the same numbers as a simulated one. A key reveals nothing about its seed
+//! or about other addresses (it is output of the ChaCha cipher), so a client cannot predict cohorts from its job's key.
 
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
@@ -13,15 +12,15 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Purpose {
-    /// How samples are dealt to clients.
+    /// How samples are split over clients.
     Split = 1,
-    /// Which samples a client keeps back.
+    /// Which samples a client holds out.
     Holdout = 2,
-    /// The initial model; the address's client is the tensor's number.
+    /// The initial model; the address's client is the tensor's index.
     Init = 3,
-    /// Which clients a round asks.
+    /// Client selection.
     Cohort = 4,
-    /// The key that a job carries.
+    /// The key in a job.
     Job = 5,
     /// The order of samples; one stream per epoch.
     Order = 6,
@@ -29,9 +28,9 @@ pub enum Purpose {
     Dropout = 7,
     /// Random crops and flips; one stream per epoch.
     Augment = 8,
-    /// Simulated absence and partial work.
+    /// Simulated dropout and partial work.
     Absence = 9,
-    /// Which seeds' results a report draws again; the address's round is their number.
+    /// Bootstrap samples in a report; the address's round is the number of values.
     Bootstrap = 10,
 }
 
@@ -71,7 +70,7 @@ impl std::fmt::Debug for Key {
     }
 }
 
-/// A stream of random numbers whose values are defined here and not by a library's version.
+/// A stream of random numbers, defined here so that they do not depend on a library's version.
 #[derive(Clone, Debug)]
 pub struct Stream(ChaCha8Rng);
 
@@ -99,9 +98,9 @@ impl Stream {
     /// A number in 0..bound, each equally likely (Lemire's multiplication with rejection).
     ///
     /// # Panics
-    /// When `bound` is 0.
+    /// Panics if `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
-        assert!(bound > 0, "no number is below 0");
+        assert!(bound > 0, "the bound must be positive");
         let reject = bound.wrapping_neg() % bound;
         loop {
             let wide = u128::from(self.bits64()) * u128::from(bound);
@@ -145,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_worth_the_same_numbers_for_ever() {
+    fn an_address_gives_the_same_numbers_for_ever() {
         // Computed by a separate ChaCha8 in plain Python: the key of 7 is its eight bytes and zeros; block
-        // (4 << 32) | 3 of stream 2 gives the key, block 0 of that the numbers. They are in every result.
+        // (4 << 32) | 3 of stream 2 gives the key, block 0 of that the numbers. Every result depends on them.
         let mut stream = Stream::at(7, Purpose::Cohort, 3, 2);
         assert_eq!([stream.bits64(), stream.bits64()], FIXED);
     }
@@ -160,7 +159,7 @@ mod tests {
         for _ in 0..7000 {
             counts[stream.below(7) as usize] += 1;
         }
-        // 1000 expected, deviation 29: five deviations.
+        // 1000 expected, standard deviation 29: five deviations.
         assert!(counts.iter().all(|&c| (855..1145).contains(&c)), "{counts:?}");
     }
 

@@ -1,12 +1,12 @@
-//! Clients that send their updates at the same moment, for measuring what a server needs: they train nothing and send
-//! the model back as it came. Prints how far the server's memory rose while it took them.
+//! Measures the server's memory while many clients upload at the same time: they train nothing and send the model back
+//! unchanged. Prints the server's memory before, and its peak during the uploads.
 //!
 //! ```text
 //! cargo run --release --example uploads -- ADDRESS_FILE CERTS SERVER_PID NAME… LAST_NAME
 //! ```
 //!
-//! The last client keeps its update back until the others' are on the disk, so that the round stays open and nothing but
-//! the taking of updates is measured.
+//! The last client delays its update until the others' are on disk, so that the round stays open and only uploads are
+//! measured.
 
 use fedtvd_core::model::{Layout, Network};
 use fedtvd_core::round::{Job, Report, Upload};
@@ -30,7 +30,7 @@ struct Moments {
     server: String,
 }
 
-/// A figure of the server's memory, in bytes, as Linux tells it.
+/// A figure of the server's memory, in bytes, as reported by Linux.
 fn memory(server: &str, figure: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{server}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix(figure)).unwrap_or_default();
@@ -64,7 +64,7 @@ async fn client(address: String, folder: PathBuf, moments: Moments, last: bool) 
                 drop(job);
                 moments.ready.wait().await;
                 if last {
-                    // From here on the peak is counted anew.
+                    // Resets the peak.
                     std::fs::write(format!("/proc/{}/clear_refs", moments.server), "5")?;
                     let before = memory(&moments.server, "VmRSS");
                     moments.ready.wait().await;

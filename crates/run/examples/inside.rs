@@ -1,6 +1,7 @@
-//! How much of a run's time is spent inside the trainers: `inside CONFIG WORKERS ROUNDS`. Prints one JSON object.
+//! Measures how much of a run's time is spent inside the trainers: `inside CONFIG WORKERS ROUNDS`. Prints one JSON
+//! object.
 //!
-//! The rounds are those of `fedtvd run`, without their files; every trainer carries a stopwatch.
+//! The rounds are those of `fedtvd run`, without their files; every trainer is timed.
 
 use fedtvd_core::model::Params;
 use fedtvd_core::train::{Evaluation, Pass, PassReport, TrainFailure, Trainer};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// A trainer and the nanoseconds that all of them spent.
+/// A trainer, and the total nanoseconds spent in all trainers.
 struct Timed {
     cpu: Cpu,
     spent: Arc<AtomicU64>,

@@ -1,4 +1,4 @@
-//! What a run will take: a few steps are timed, the rest is arithmetic.
+//! Estimates the time and memory of a run: a few steps are timed, the rest is computed.
 
 use crate::configuration::Experiment;
 use crate::directory::summary::{memory, peak_memory};
@@ -14,28 +14,28 @@ use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
 
-/// What a run will take.
+/// The estimated time, memory and traffic of a run.
 #[derive(Clone, Debug, Serialize)]
 pub struct Estimate {
     /// The strategy's label.
     pub strategy: String,
-    /// Clients in all.
+    /// Number of clients.
     pub clients: usize,
-    /// Clients per round.
+    /// Number of clients per round.
     pub cohort: usize,
-    /// Numbers in the model, buffers included.
+    /// Number of parameters of the model, buffers included.
     pub parameters: usize,
-    /// Rounds.
+    /// Number of rounds.
     pub rounds: u32,
-    /// Samples that one worker trains on in a second.
+    /// Samples per second that one worker trains on.
     pub train_per_second: f64,
-    /// Samples that one worker evaluates in a second.
+    /// Samples per second that one worker evaluates.
     pub evaluate_per_second: f64,
-    /// How long all rounds will take.
+    /// Total time of all rounds.
     pub seconds: f64,
-    /// How much memory it will take; null where the system does not tell.
+    /// Peak memory; null if the system does not report its memory.
     pub memory_bytes: Option<u64>,
-    /// Bytes that the clients of a real federation would exchange in all.
+    /// Total bytes that the clients of a real federation would send and receive.
     pub bytes_exchanged: u64,
 }
 
@@ -88,7 +88,7 @@ pub fn estimate(
     })
 }
 
-/// The shortest of several tries, within about a second; the first one warms up and does not count.
+/// The shortest of several runs within about a second; the first is a warm-up and not counted.
 fn fastest<E>(mut work: impl FnMut() -> Result<(), E>) -> Result<f64, E> {
     work()?;
     let started = Instant::now();

@@ -1,4 +1,4 @@
-//! The memory that a run takes: data, trainers, models, updates up to their budget, what clients remember.
+//! The memory that a run needs: data, trainers, models, updates up to their budget, and clients' memories.
 
 use crate::configuration::Experiment;
 use crate::setup::Setup;
@@ -10,25 +10,25 @@ use fedtvd_core::round::cohort_size;
 pub(crate) struct Footprint {
     /// A model.
     pub(crate) model: u64,
-    /// The vectors that travel beside a model.
+    /// The vectors sent along with a model.
     pub(crate) carried: u64,
-    /// What a client keeps between its rounds.
+    /// A client's memory between rounds.
     pub(crate) memory: u64,
-    /// Clients in all.
+    /// Number of clients.
     pub(crate) clients: usize,
-    /// Clients per round.
+    /// Number of clients per round.
     pub(crate) cohort: usize,
-    /// Rounds.
+    /// Number of rounds.
     pub(crate) rounds: u32,
 }
 
 impl Footprint {
-    /// That of an experiment.
+    /// The footprint of an experiment.
     pub(crate) fn of(experiment: &Experiment, setup: &Setup) -> Self {
         let model = 4 * setup.layout.len() as u64;
         let needs = experiment.run.strategy.local.needs();
         let carried = needs.carries.iter().map(|carried| 4 * carried.extent.len(&setup.layout) as u64).sum();
-        // A client that remembers keeps its own of each vector that travels, or else a model.
+        // A client with a memory keeps its own copy of each carried vector, or else a model.
         let memory = match (needs.remembers, carried) {
             (false, _) => 0,
             (true, 0) => model,
@@ -39,13 +39,13 @@ impl Footprint {
         Self { model, carried, memory, clients, cohort, rounds: experiment.rounds }
     }
 
-    /// An update.
+    /// Size of an update.
     pub(crate) fn update(&self) -> u64 {
         self.model + self.carried
     }
 
-    /// The most that a run takes over what it has before its trainers, each of which takes `trainer` and holds a
-    /// model.
+    /// Peak memory of a run that uses `before` bytes before it creates its trainers, each of which needs `trainer`
+    /// bytes, including a model.
     pub(crate) fn peak(&self, before: u64, trainer: u64, resources: Resources) -> u64 {
         let workers = resources.workers as u64;
         before
@@ -61,16 +61,15 @@ impl Footprint {
         (resources.update_memory as u64 / self.update().max(1)).min(self.cohort as u64) * self.update()
     }
 
-    /// What clients remember once all rounds are done: that of every client that was asked, and what a round's
-    /// clients have just learned.
+    /// Clients' memories after all rounds: one for every client that was ever selected, and the new ones of a round.
     fn remembered(&self) -> u64 {
         let never = (1.0 - self.cohort as f64 / self.clients as f64).powf(f64::from(self.rounds));
         let asked = ((1.0 - never) * self.clients as f64).ceil() as u64;
         (asked + self.cohort as u64) * self.memory
     }
 
-    /// Beyond the model that each trainer holds: a local rule's own vectors while clients train, or a sum in f64 and
-    /// the next model when they have trained.
+    /// Working memory beyond the model that each trainer holds: the local rule's vectors while clients train, or a sum
+    /// in f64 and the next model afterwards.
     fn working(&self, workers: u64) -> u64 {
         let training = workers * 3 * self.carried;
         let closing = 3 * self.update();
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_remember_take_memory_as_they_are_asked() {
+    fn client_memories_grow_as_clients_are_selected() {
         let one = Footprint { carried: MODEL, memory: MODEL, ..resnet18() };
         assert_eq!(one.remembered(), (100 + 100) * MODEL);
         let many = Footprint { rounds: 1000, ..one };

@@ -1,4 +1,4 @@
-//! How a run begins: anew in an empty directory, from its last checkpoint, or over a fleet from elsewhere.
+//! Starts a run: in a new directory, from its last checkpoint, or over a given fleet.
 
 use crate::configuration::{Config, Experiment};
 use crate::directory::checkpoints::Found;
@@ -15,14 +15,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Runner {
-    /// A new run in this directory.
+    /// Starts a new run in this directory.
     pub fn start(config: &Config, data: &Data, path: &Path, resources: Resources) -> Result<Self, RunError> {
         let experiment = Experiment::of(config)?;
         let setup = Arc::new(Setup::new(&experiment, data)?);
         Self::start_with(config, experiment, setup, path, resources)
     }
 
-    /// A new run of an experiment that is set up already.
+    /// Starts a new run of an experiment that is already set up.
     pub fn start_with(
         config: &Config,
         experiment: Experiment,
@@ -49,8 +49,7 @@ impl Runner {
         Ok(Self::new(directory, experiment, Some(setup), rounds, lines))
     }
 
-    /// A run over a fleet from elsewhere, after the rounds that its directory holds. It is saved after every round,
-    /// beside the checkpoints that are there.
+    /// A run over a given fleet, after the rounds that its directory holds. A checkpoint is saved after every round.
     pub fn over(
         directory: RunDirectory,
         experiment: Experiment,
@@ -67,7 +66,7 @@ impl Runner {
         Ok(runner)
     }
 
-    /// Resumes the run in this directory; `Err` holds the summary of one that is done.
+    /// Resumes the run in this directory; `Err` holds the summary of a finished one.
     pub fn resume(
         path: &Path,
         places: &Places,
@@ -87,13 +86,13 @@ impl Runner {
         let mut notes = Vec::new();
         if manifest.version != VERSION {
             notes.push(format!(
-                "fedtvd {} began this run and this is {VERSION}: the result may differ",
+                "this run was started with fedtvd {} and is resumed with {VERSION}: the result may differ",
                 manifest.version
             ));
         }
         if manifest.fingerprint != fingerprint {
             notes.push(
-                "this machine has other vector instructions or caches than the one that began the run: \
+                "this machine's vector instructions or caches differ from those of the machine that started the run: \
                 the result will not be bit-identical"
                     .to_owned(),
             );
@@ -115,7 +114,7 @@ impl Runner {
     }
 }
 
-/// Experiment and setup of a run directory, on the data that it began with.
+/// Experiment and setup of a run directory, on the data that it was started with.
 pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, Arc<Setup>), RunError> {
     let unusable = |error: &dyn std::fmt::Display| DirectoryError::Config {
         path: directory.file("config.toml").display().to_string(),
@@ -127,7 +126,7 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
     let data = Data::load(&experiment.data, places)?;
     same(&format!("data set {}", experiment.data.set), &manifest.data_checksum, &data.checksum)?;
     let setup = Arc::new(Setup::new(&experiment, &data)?);
-    // The sites of a federation do not tell their split; that it is this one shows when the bits are the same.
+    // The sites of a federation do not report their split; equal bits will show that it is the same.
     if !manifest.split_hash.is_empty() {
         same("split", &manifest.split_hash, &setup.split_hash)?;
     }

@@ -15,14 +15,14 @@ pub struct Rounds {
     run: Run,
     state: State,
     fleet: Box<dyn Fleet>,
-    /// Memories of a checkpoint that the fleet has not got back yet.
+    /// Memories of a checkpoint that the fleet has not received yet.
     restored: Option<Memories>,
-    /// What a simulation knows of its clients; the sites of a federation keep it to themselves.
+    /// The clients' data in a simulation; `None` in a federation.
     setup: Option<Arc<Setup>>,
     details: bool,
 }
 
-/// Why a round cannot be finished. The state is that before the round.
+/// Why a round cannot be finished. The state stays that before the round.
 #[derive(Debug, Error)]
 pub enum RoundError {
     /// The clients.
@@ -37,7 +37,7 @@ pub enum RoundError {
 }
 
 impl RoundError {
-    /// Whether the request was wrong, rather than the work.
+    /// Whether the user's input is at fault, rather than the work itself.
     pub fn request(&self) -> bool {
         matches!(self, Self::Fleet(FleetFailure::Reference(_)))
     }
@@ -61,7 +61,7 @@ impl Rounds {
         self.restored = Some(memories);
     }
 
-    /// All that changes during the run.
+    /// Everything that changes during the run.
     pub fn state(&self) -> &State {
         &self.state
     }
@@ -71,7 +71,7 @@ impl Rounds {
         self.fleet.as_mut()
     }
 
-    /// What a checkpoint holds: the state, and the memories of clients that cannot keep them by themselves.
+    /// The content of a checkpoint: the state, and the memories of clients that do not store their own.
     pub fn checkpoint(&mut self) -> Result<(&State, &Memories), RoundError> {
         let memories = match &self.restored {
             Some(memories) => memories,
@@ -113,7 +113,7 @@ impl Rounds {
     }
 }
 
-/// Adds what only a simulation knows: the labels of clients that did not report them.
+/// Adds what only a simulation knows: label statistics that clients did not report.
 fn describe_clients(record: &mut RoundRecord, setup: &Setup, state: &State) {
     for client in &mut record.clients {
         let data = setup.clients.get(client.client as usize);
@@ -125,7 +125,7 @@ fn describe_clients(record: &mut RoundRecord, setup: &Setup, state: &State) {
     }
 }
 
-/// Σ_c P_k[c] acc_c: the global model on a client's own label distribution, over the classes that were evaluated.
+/// Σ_c P_k[c] acc_c: accuracy of the global model on a client's label distribution, over the evaluated classes.
 fn client_accuracy(counts: &[u64], classes: &[Option<f64>]) -> f64 {
     let known = counts.iter().zip(classes).filter_map(|(&h, accuracy)| Some((h as f64, (*accuracy)?)));
     let (hits, total) = known.fold((0.0, 0.0), |(hits, total), (h, a)| (hits + h * a, total + h));
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_clients_accuracy_weighs_classes_by_its_own_labels_and_leaves_out_those_not_evaluated() {
+    fn per_client_accuracy_weights_classes_by_the_clients_labels_and_leaves_out_those_not_evaluated() {
         // 3/4 of 0.8 and 1/4 of 0.4.
         assert!((client_accuracy(&[30, 10, 0], &[Some(0.8), Some(0.4), Some(0.1)]) - 0.7).abs() < 1e-15);
         // The second class has no test sample: 30 samples at 0.8 and 10 at 0.

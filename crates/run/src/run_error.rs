@@ -34,9 +34,9 @@ pub enum RunError {
     /// A round.
     #[error(transparent)]
     Round(#[from] RoundError),
-    /// The data are not those that the run began with.
+    /// The data differ from those that the run was started with.
     #[error(
-        "the {what} changed since the run began: its hash was {was} and is {is}; bring back the old one, or start a new run"
+        "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or start a new run"
     )]
     Changed {
         /// Data set or split.
@@ -49,7 +49,7 @@ pub enum RunError {
 }
 
 impl RunError {
-    /// Whether the request was wrong, rather than the work.
+    /// Whether the user's input is at fault, rather than the work itself.
     pub fn request(&self) -> bool {
         match self {
             Self::Config(_) | Self::Experiment(_) | Self::Setup(_) | Self::Simulation(_) => true,

@@ -1,4 +1,4 @@
-//! One experiment into a run directory: rounds, checkpoints, the final model and the summary.
+//! Runs one experiment in a run directory: rounds, checkpoints, the final model and the summary.
 
 use crate::configuration::Experiment;
 use crate::directory::files::write;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 pub struct Runner {
     directory: RunDirectory,
     experiment: Experiment,
-    /// What a simulation works on; the sites of a federation keep it to themselves.
+    /// The data, split and model of a simulation; `None` in a federation.
     setup: Option<Arc<Setup>>,
     rounds: Rounds,
     lines: Lines,
@@ -27,7 +27,7 @@ pub struct Runner {
     images: u64,
     started: Instant,
     saved: Instant,
-    /// What the last checkpoint cost, and what all did.
+    /// Time spent on the last checkpoint, and on all of them.
     saving: Duration,
     spent: Duration,
     pub(crate) checkpoints: Checkpoints,
@@ -38,9 +38,9 @@ pub struct Runner {
 /// How often the state is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saving {
-    /// At intervals: rounds after the last checkpoint are computed again.
+    /// At intervals: a resume recomputes the rounds after the last checkpoint.
     Interval,
-    /// After every round, before the next one's jobs go out.
+    /// After every round, before the jobs of the next one are sent.
     EveryRound,
 }
 
@@ -49,7 +49,7 @@ pub(crate) enum Saving {
 pub enum End {
     /// All rounds are done.
     Done(Summary),
-    /// It was asked to stop after this many rounds, and is saved.
+    /// Stopped on request after this many rounds, and saved.
     Stopped(u32),
 }
 
@@ -85,7 +85,7 @@ impl Runner {
         }
     }
 
-    /// What the user should know before it starts or resumes.
+    /// Notes for the user, before it starts or resumes.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -95,17 +95,17 @@ impl Runner {
         &self.directory
     }
 
-    /// What is run.
+    /// The experiment.
     pub fn experiment(&self) -> &Experiment {
         &self.experiment
     }
 
-    /// Rounds that are done.
+    /// Number of finished rounds.
     pub fn rounds_done(&self) -> u32 {
         self.accuracies.len() as u32
     }
 
-    /// Runs to the end, or until `stop` is set; `show` sees every round.
+    /// Runs to the end, or until `stop` is set; `show` is called with every round.
     pub fn run(mut self, stop: &AtomicBool, show: &mut dyn FnMut(&RoundRecord)) -> Result<End, RunError> {
         while self.rounds_done() < self.experiment.rounds {
             if stop.load(Ordering::Relaxed) {
@@ -116,7 +116,7 @@ impl Runner {
                 Ok(record) => record,
                 Err(RoundError::Fleet(FleetFailure::Stopped)) => return Ok(End::Stopped(self.rounds_done())),
                 Err(error) => {
-                    // If it cannot be saved, the last checkpoint still stands, and the first failure says more.
+                    // If saving fails too, the last checkpoint is still valid, and the first error says more.
                     let _ = self.save();
                     return Err(error.into());
                 }
@@ -171,7 +171,7 @@ impl Runner {
             directory: self.directory.path().display().to_string(),
             model: model.display().to_string(),
         };
-        // With the summary the run is done.
+        // The summary comes last: it marks the run as done.
         let text = serde_json::to_string_pretty(&summary).expect("a summary is plain data");
         write(&self.directory.file("summary.json"), text.as_bytes())?;
         Ok(summary)

@@ -1,4 +1,4 @@
-//! What a run works on: the samples, who has which of them, and the model's shape.
+//! The samples, the split and the model of a run.
 
 use crate::configuration::{ClassMismatch, Experiment};
 use crate::directory::digest;
@@ -18,15 +18,15 @@ use thiserror::Error;
 pub struct Setup {
     /// The data set.
     pub samples: Arc<Samples>,
-    /// Who has which training rows, before hold-out.
+    /// The split of the training rows, before hold-out.
     pub partition: Partition,
-    /// Hash of who has which rows and holds out which of them.
+    /// Hash of the split and the hold-out.
     pub split_hash: String,
-    /// What each client has.
+    /// The data of each client.
     pub clients: Vec<ClientData>,
-    /// The clients' names, where they have any.
+    /// The clients' names, if they have any.
     pub names: Option<Vec<String>>,
-    /// What a user should know about the data and the split.
+    /// Notes for the user about the data and the split.
     pub notes: Vec<String>,
     /// The model.
     pub network: Network,
@@ -58,7 +58,7 @@ impl From<Loaded> for Data {
     }
 }
 
-/// Why data, split or model cannot be made.
+/// Why data, split or model cannot be created.
 #[derive(Debug, Error)]
 pub enum SetupError {
     /// The data set.
@@ -73,7 +73,7 @@ pub enum SetupError {
     /// The reference.
     #[error(transparent)]
     Reference(#[from] ClassMismatch),
-    /// The user's own model.
+    /// A user-defined model.
     #[error("model.layers: {0}")]
     Layers(LayersError),
     /// The model's layers.
@@ -82,7 +82,7 @@ pub enum SetupError {
 }
 
 impl Setup {
-    /// Splits the samples and shapes the model as the experiment says.
+    /// Splits the samples and creates the model as the experiment says.
     pub fn new(experiment: &Experiment, data: &Data) -> Result<Self, SetupError> {
         let samples = Arc::clone(&data.loaded.samples);
         let deck = Deck::new(&samples, data.loaded.groups.as_ref());
@@ -106,12 +106,12 @@ impl Setup {
     }
 }
 
-/// The model that an experiment names or spells out, for samples of this shape.
+/// The model that an experiment names or defines, for samples of this shape.
 pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, SetupError> {
     network_for(experiment, samples.shape(), samples.classes())
 }
 
-/// The same where there are no samples, as on a server without data.
+/// The same without samples, as on a server without data.
 pub fn network_for(experiment: &Experiment, shape: Shape, classes: usize) -> Result<Network, SetupError> {
     Ok(match experiment.layers.as_slice() {
         [] => models::named(&experiment.model, shape, classes)?,

@@ -13,7 +13,7 @@ use fedtvd_nn::{Cpu, CpuError};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What a run may use; it changes no bit of the result.
+/// The resources of a run; they do not affect the result.
 #[derive(Clone, Copy, Debug)]
 pub struct Resources {
     /// Threads that train clients.
@@ -23,7 +23,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// A number of workers, and 128 MB for updates.
+    /// This many workers, and 128 MB for updates.
     pub fn workers(workers: usize) -> Self {
         Self { workers, update_memory: 128 << 20 }
     }
@@ -43,11 +43,11 @@ pub enum SimulationError {
     NoTest,
 }
 
-/// The trainers of a simulation, one per worker, and the machine that they are on.
+/// The trainers of a simulation, one per worker, and the fingerprint of their machine.
 pub struct Workers {
     /// One trainer per thread; at least one.
     pub trainers: Vec<Box<dyn Trainer>>,
-    /// What their bits depend on.
+    /// The machine's fingerprint.
     pub fingerprint: Fingerprint,
 }
 

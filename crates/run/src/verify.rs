@@ -1,4 +1,4 @@
-//! Recomputes rounds of a run and says whether the bits are the same, or where they part.
+//! Recomputes rounds of a run and reports whether the bits are the same, or where they first differ.
 
 use crate::directory::checkpoint;
 use crate::directory::checkpoints;
@@ -17,66 +17,66 @@ use std::fs;
 use std::path::Path;
 use thiserror::Error;
 
-/// What recomputing found.
+/// The result of a verification.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Verdict {
     /// The run directory.
     pub directory: String,
-    /// Rounds that were compared.
+    /// The rounds that were compared.
     pub rounds: Vec<u32>,
-    /// Whether the machine is of the kind that made the run; only then are bits judged.
+    /// Whether this machine has the fingerprint of the one that made the run; bits are compared only then.
     pub same_fingerprint: bool,
     /// Whether all bits are the same; null on another kind of machine.
     pub same_bits: Option<bool>,
-    /// Where the bits part first, if they do.
+    /// The first difference, if there is one.
     pub parting: Option<Parting>,
-    /// The largest difference of accuracy in the compared rounds.
+    /// The largest difference in accuracy over the compared rounds.
     pub accuracy_difference: f64,
-    /// Relative difference ‖a - b‖ / ‖a‖ of each checkpoint that was passed.
+    /// Relative difference ‖a - b‖ / ‖a‖ of the models at each checkpoint on the way.
     pub model_differences: Vec<(u32, f64)>,
 }
 
-/// Where two computations part.
+/// Where two computations first differ.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Parting {
-    /// In which round first.
+    /// The first round that differs.
     pub round: u32,
-    /// In which tensor of it first, or in what else that was recorded.
+    /// The first tensor that differs in it, or another recorded quantity.
     pub tensor: String,
 }
 
-/// Why nothing can be compared.
+/// Why a run cannot be verified.
 #[derive(Debug, Error)]
 pub enum VerifyError {
-    /// The run cannot be repeated.
+    /// The run cannot be recomputed.
     #[error(transparent)]
     Run(#[from] RunError),
     /// No such round.
     #[error("round {round} was not run; {} holds rounds 1 to {last}", .directory)]
     NoSuchRound {
-        /// Which was asked for.
+        /// The round asked for.
         round: u32,
-        /// The last one.
+        /// The last round.
         last: usize,
-        /// Where.
+        /// The run directory.
         directory: String,
     },
     /// The final model is not the one that the last round recorded.
     #[error("{path} is not the model of round {round}: {tensor} differs from what rounds.jsonl recorded")]
     Model {
-        /// Which file.
+        /// The file.
         path: String,
         /// The last round.
         round: u32,
-        /// In which tensor first.
+        /// The first tensor that differs.
         tensor: String,
     },
-    /// No rounds at all.
+    /// No finished rounds.
     #[error("{0} holds no finished round")]
     Nothing(String),
 }
 
-/// Recomputes the chosen rounds, or all; `show` sees every round that is recomputed.
+/// Recomputes the chosen rounds, or all; `show` is called with every recomputed round.
 pub fn verify(
     path: &Path,
     places: &Places,
@@ -114,7 +114,7 @@ pub fn verify(
         model_differences: Vec::new(),
     };
     for &target in chosen {
-        // Rounds done so far; a checkpoint further on, but before the target, saves work.
+        // Rounds done so far; a later checkpoint before the target saves work.
         let nearer =
             checkpoints.iter().rev().find(|(round, _)| *round < target && *round > rounds.state().round);
         if let Some(saved) = nearer.and_then(|(_, place)| checkpoint::load(place, &setup.layout).ok()) {
@@ -141,7 +141,7 @@ pub fn verify(
     Ok(verdict)
 }
 
-/// Fails where the final model, if there is one, is not that of the last line.
+/// Fails if there is a final model and it is not that of the last line.
 fn check_model(directory: &RunDirectory, setup: &Setup, last: &RoundRecord) -> Result<(), VerifyError> {
     let path = directory.file("model.safetensors");
     if !path.is_file() {
@@ -160,10 +160,10 @@ fn check_model(directory: &RunDirectory, setup: &Setup, last: &RoundRecord) -> R
     }
 }
 
-/// Where a round and its record part, if they do.
+/// Where a recomputed round differs from its record, if it does.
 fn parting(now: &RoundRecord, then: &RoundRecord, layout: &Layout) -> Option<Parting> {
     let hashes = (now.model_hash.clone(), now.tensor_hashes.clone());
-    // The same model has the same accuracy and loss, unless someone changed what was recorded.
+    // The same model has the same accuracy and loss, unless the record was changed.
     let recorded = || {
         let same = (now.accuracy, now.loss) == (then.accuracy, then.loss);
         (!same).then(|| "the recorded accuracy or loss".to_owned())
@@ -172,7 +172,7 @@ fn parting(now: &RoundRecord, then: &RoundRecord, layout: &Layout) -> Option<Par
     Some(Parting { round: now.round, tensor })
 }
 
-/// The first tensor whose hash is not the recorded one.
+/// The first tensor whose hash differs from the recorded one.
 fn first_difference(now: &(String, Vec<String>), then: &RoundRecord, layout: &Layout) -> Option<String> {
     if now.0 == then.model_hash {
         return None;

@@ -1,4 +1,4 @@
-//! A damaged checkpoint costs rounds that are computed again, and no bit of the result.
+//! After damage to a checkpoint some rounds are recomputed, but the result does not change.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -29,7 +29,7 @@ fn resumed(out: &Path) -> Runner {
     Runner::resume(out, &Places::new(None), Resources::workers(2)).unwrap().unwrap()
 }
 
-/// Runs until so many rounds are done, and saves.
+/// Runs until this many rounds are done, and saves.
 fn stop_after(runner: Runner, rounds: u32) {
     let stop = AtomicBool::new(false);
     let end = runner.run(&stop, &mut |line| stop.store(line.round == rounds, Ordering::Relaxed)).unwrap();
@@ -42,7 +42,7 @@ fn finish(runner: Runner) -> Vec<u8> {
 }
 
 #[test]
-fn damage_to_any_file_of_the_newest_checkpoint_falls_back_to_the_one_before_and_says_so() {
+fn damage_to_any_file_of_the_newest_checkpoint_falls_back_to_the_previous_one_with_a_note() {
     let folder = tempfile::tempdir().unwrap();
     let whole = finish(started(&folder.path().join("whole")));
     let out = folder.path().join("run");
@@ -53,7 +53,7 @@ fn damage_to_any_file_of_the_newest_checkpoint_falls_back_to_the_one_before_and_
     assert!(names.len() > 4, "state, index and memories of several clients: {names:?}");
     for name in names {
         let copy = folder.path().join(format!("without-{}", name.display()));
-        // Links are copied as links, as the disk has them.
+        // Hard links are copied as hard links.
         let copied = std::process::Command::new("cp").arg("-a").arg(&out).arg(&copy).status().unwrap();
         assert!(copied.success());
         let file = copy.join("checkpoint/round-000004").join(&name);
@@ -64,8 +64,8 @@ fn damage_to_any_file_of_the_newest_checkpoint_falls_back_to_the_one_before_and_
         let runner = resumed(&copy);
         assert_eq!(runner.rounds_done(), 2, "{}", name.display());
         let [note] = runner.notes() else { panic!("{:?}", runner.notes()) };
-        assert!(note.contains("round-000004") && note.ends_with("the checkpoint is passed over"), "{note}");
-        // What is saved from here on takes nothing over from the damaged one.
+        assert!(note.contains("round-000004") && note.ends_with("the checkpoint is skipped"), "{note}");
+        // Later checkpoints do not reuse files of the damaged one.
         stop_after(runner, 5);
         let runner = resumed(&copy);
         assert_eq!((runner.rounds_done(), runner.notes().len()), (5, 0));

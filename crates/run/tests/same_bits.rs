@@ -47,7 +47,7 @@ fn started(experiment: &Experiment, setup: &Arc<Setup>, resources: Resources) ->
     simulation(experiment, setup, trainers, resources.update_memory).unwrap()
 }
 
-/// The state's bytes after some rounds.
+/// The state's bytes after a number of rounds.
 fn after(strategy: &str, workers: usize, rounds: u32) -> Vec<u8> {
     let (experiment, setup) = experiment(strategy);
     let mut simulation = started(&experiment, &setup, Resources::workers(workers));
@@ -57,7 +57,7 @@ fn after(strategy: &str, workers: usize, rounds: u32) -> Vec<u8> {
     simulation.state().to_bytes()
 }
 
-/// Every registered method, and two that are composed.
+/// Every registered method, and two compositions.
 fn names() -> Vec<&'static str> {
     ALL.iter().map(|spec| spec.name).chain(["fedtvd+balanced", "fedprox+fedtvd+fedadam"]).collect()
 }
@@ -146,13 +146,13 @@ fn updates_in_a_file_give_the_same_bits() {
     }
 }
 
-/// A record without what a clock said.
+/// A record without its measured time.
 fn timeless(record: RoundRecord) -> RoundRecord {
     RoundRecord { seconds: 0.0, ..record }
 }
 
 #[test]
-fn clients_that_vanish_or_tire_are_data_and_the_others_count() {
+fn clients_that_drop_out_or_stop_early_are_recorded_and_the_others_count() {
     let (mut experiment, setup) = experiment("fedprox");
     experiment.dropout.absent = 0.4;
     experiment.dropout.partial = 0.5;
@@ -161,10 +161,10 @@ fn clients_that_vanish_or_tire_are_data_and_the_others_count() {
         (0..8).map(|_| timeless(simulation.round().unwrap())).collect::<Vec<_>>()
     };
     let records = rounds(1);
-    assert_eq!(records, rounds(3), "who drops out comes from the seed, not from the threads");
+    assert_eq!(records, rounds(3), "dropouts depend on the seed, not on the threads");
     let clients = || records.iter().flat_map(|record| &record.clients);
     let absent = clients().filter(|client| client.failure == Some(ClientFailure::Absent)).count();
-    // 48 clients asked, 0.4 of them absent: 19 expected, deviation 3.4.
+    // 48 clients selected, 0.4 of them absent: 19 expected, standard deviation 3.4.
     assert!((9..=29).contains(&absent), "{absent} of 48");
     let steps = |client: &&ClientRecord| client.steps == Some(client.size.div_ceil(8));
     assert!(clients().any(|client| steps(&client)), "some finish one of two epochs");

@@ -224,7 +224,7 @@ fn a_run_of_another_version_is_left_alone_and_names_the_program_that_made_it() {
             answer.err,
             format!(
                 "fedtvd: {} was made by fedtvd 9.8.7 with version 99 of the run directory; this is fedtvd {version}, \
-                 which reads version 1: go on with the program that made it\n",
+                 which reads version 1: use the program that made it\n",
                 out.display()
             )
         );
@@ -234,7 +234,11 @@ fn a_run_of_another_version_is_left_alone_and_names_the_program_that_made_it() {
     fs::write(&path, manifest.replace(&format!("\"version\": \"{version}\""), "\"version\": \"0.0.9\""))
         .unwrap();
     let noted = resume(&out);
-    assert!(noted.err.starts_with("note: fedtvd 0.0.9 began this run and this is "), "{}", noted.err);
+    assert!(
+        noted.err.starts_with("note: this run was started with fedtvd 0.0.9 and is resumed with "),
+        "{}",
+        noted.err
+    );
     assert_eq!((noted.code, model(&out) == whole), (0, true));
 }
 
@@ -251,7 +255,7 @@ fn a_data_set_that_changed_stops_a_run_until_it_is_back() {
         assert_eq!((answer.code, answer.out.as_str()), (1, ""));
         let start =
             format!("fedtvd: the data set {} changed since the run began: its hash was ", table.display());
-        let end = "; bring back the old one, or start a new run\n";
+        let end = "; restore the old one, or start a new run\n";
         assert!(answer.err.starts_with(&start) && answer.err.ends_with(end), "{}", answer.err);
     }
     fs::remove_file(&table).unwrap();
@@ -286,8 +290,8 @@ fn updates_that_cannot_be_spooled_stop_a_run_rather_than_change_its_result() {
     assert_eq!(
         last[0],
         format!(
-            "fedtvd: the updates of a round do not fit into a temporary file in {}: No such file or directory (os error 2); \
-             make room there, let TMPDIR name another folder, or keep more updates in memory with --update-memory",
+            "fedtvd: the updates of a round cannot be written to a temporary file in {}: No such file or directory (os error 2); \
+             free space there, set TMPDIR to another folder, or keep more updates in memory with --update-memory",
             spool.display()
         )
     );

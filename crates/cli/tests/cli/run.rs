@@ -101,7 +101,7 @@ fn a_run_that_is_in_use_or_not_done_says_so() {
     child.wait().unwrap();
     assert_eq!(busy.code, 2);
     assert!(
-        busy.err.ends_with("another fedtvd goes on with this run; wait until it ends, or stop it\n"),
+        busy.err.ends_with("another fedtvd process is working on this run; wait until it ends, or stop it\n"),
         "{}",
         busy.err
     );

@@ -1,8 +1,8 @@
-//! The one byte form of job, upload, memory and state: what is stored, spooled and sent.
+//! The binary format of jobs, uploads, memories and states, used on disk, in spool files and on the wire.
 //!
-//! A safetensors file whose metadata holds one entry, `fedtvd`: a JSON header with the kind, the version of
-//! this form, and everything that is no tensor. Equal values have equal bytes. Decoding checks everything
-//! that the value's type promises, and never allocates more than the bytes hold.
+//! A safetensors file whose metadata has one entry, `fedtvd`: a JSON header with the kind, the format version and
+//! everything that is not a tensor. Equal values have equal bytes. Decoding checks everything that the value's type
+//! promises, and never allocates more than the input holds.
 
 use crate::bytes::BytesError;
 use crate::bytes::reader::Reader;
@@ -31,17 +31,17 @@ struct JobHeader {
 }
 
 impl Job {
-    /// The job's bytes: its head, and then the numbers.
+    /// Encodes the job: its head, then the values.
     pub fn to_bytes(&self) -> Vec<u8> {
         self.writer().write("job", &self.header())
     }
 
-    /// How the job's bytes begin: what is its own.
+    /// The head of the job's bytes: the part that differs between clients.
     pub fn head(&self) -> Vec<u8> {
         self.writer().head("job", &self.header())
     }
 
-    /// What follows the head: the numbers that all jobs of an offer share.
+    /// The values after the head, which all jobs of an offer share.
     pub fn numbers(&self) -> Vec<u8> {
         self.writer().numbers()
     }
@@ -63,7 +63,7 @@ impl Job {
         }
     }
 
-    /// A job for a model of this layout.
+    /// Decodes a job for a model of this layout.
     pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
         let (header, mut reader) = Reader::open::<JobHeader>("job", bytes)?;
         let offer = Offer {
@@ -79,7 +79,7 @@ impl Job {
     }
 }
 
-/// A model and the vectors that travel beside it.
+/// A model and its carried vectors.
 fn vectors<'a>(params: &'a Params, carried: &'a Memory) -> Writer<'a> {
     let mut writer = Writer::default();
     writer.put("model", &params.values);
@@ -95,18 +95,18 @@ pub(crate) struct UploadHeader {
 }
 
 impl Upload {
-    /// The upload's bytes.
+    /// Encodes the upload.
     pub fn to_bytes(&self) -> Vec<u8> {
         let header = UploadHeader { client: self.client, report: self.report };
         vectors(&self.params, &self.carried).write("upload", &header)
     }
 
-    /// How the bytes of an upload begin whose vectors are as long as these.
+    /// The head of an upload whose vectors have these lengths.
     pub fn head(client: ClientId, report: Report, params: &Params, carried: &Memory) -> Vec<u8> {
         vectors(params, carried).head("upload", &UploadHeader { client, report })
     }
 
-    /// An upload for a model of this layout. Its numbers may be anything: the round validates them.
+    /// Decodes an upload for a model of this layout. Its values are not checked here: the round validates them.
     pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
         let (UploadHeader { client, report }, mut reader) = Reader::open("upload", bytes)?;
         let params = reader.take_params(layout)?;
@@ -117,14 +117,14 @@ impl Upload {
 }
 
 impl Memory {
-    /// The memory's bytes.
+    /// Encodes the memory.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.put_memory("memory", self);
         writer.write("memory", &())
     }
 
-    /// A memory from its bytes.
+    /// Decodes a memory.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, BytesError> {
         let ((), mut reader) = Reader::open("memory", bytes)?;
         let memory = reader.take_memory("memory");
@@ -143,7 +143,7 @@ struct StateHeader {
 }
 
 impl State {
-    /// The state's bytes.
+    /// Encodes the state.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.put("model", &self.params.values);
@@ -159,7 +159,7 @@ impl State {
         writer.write("state", &header)
     }
 
-    /// A state of a model of this layout.
+    /// Decodes a state for a model of this layout.
     pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
         let (header, mut reader) = Reader::open::<StateHeader>("state", bytes)?;
         if let Some(pair) = header.roster.windows(2).find(|pair| pair[0].client >= pair[1].client) {
@@ -186,7 +186,7 @@ impl Reader<'_> {
         Ok(Params { layout: Arc::clone(layout), values })
     }
 
-    /// Carried vectors are as long as the trainable part or as the buffers; which of them, the round checks.
+    /// Carried vectors are as long as the trainable part or as the buffers; the round checks which.
     fn take_carried(&mut self, layout: &Layout) -> Result<Memory, BytesError> {
         let carried = self.take_memory("carried");
         let lengths = [Extent::Trainable, Extent::Buffers].map(|extent| extent.len(layout));

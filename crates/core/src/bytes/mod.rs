@@ -1,4 +1,4 @@
-//! The byte form of jobs, uploads, memories and states: what is stored, spooled and sent.
+//! The binary format of jobs, uploads, memories and states, used on disk, in spool files and on the wire.
 //! An upload can be checked while its bytes arrive.
 
 pub(crate) mod messages;

@@ -1,4 +1,4 @@
-//! A safetensors file on its way in: named vectors and a JSON header.
+//! Reads a safetensors file: named vectors and a JSON header.
 
 use crate::memory::{Array, Memory};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
@@ -7,47 +7,47 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use thiserror::Error;
 
-/// Version of the byte form; a change that old readers would misread counts it up.
+/// Version of the format, incremented by every change that old readers would misread.
 pub const VERSION: u32 = 1;
 
-/// Why bytes are not the value that they should be.
+/// Why bytes cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum BytesError {
-    /// No safetensors file at all.
+    /// Not a safetensors file.
     #[error("not a safetensors file: {0}")]
     Container(String),
-    /// A safetensors file of something else.
+    /// A safetensors file without a fedtvd header.
     #[error("this file has no fedtvd header")]
     NoHeader,
-    /// A header that cannot be read.
+    /// An invalid header.
     #[error("the header cannot be read: {0}")]
     Header(String),
-    /// Another kind of value.
+    /// A value of another kind.
     #[error("this holds a {got}; a {expected} is needed")]
     Kind {
-        /// What it is.
+        /// The kind found.
         got: String,
-        /// What it should be.
+        /// The kind expected.
         expected: &'static str,
     },
-    /// Another version of the byte form.
-    #[error("this has version {0} of the byte form; version {VERSION} is needed")]
+    /// An unsupported version of the format.
+    #[error("format version {0} is not supported; version {VERSION} is needed")]
     Version(u32),
-    /// A tensor of a shape or type that is not used here.
-    #[error("tensor {0} is no vector of f32, f64 or u64")]
+    /// A tensor of an unsupported shape or type.
+    #[error("tensor {0} is not a vector of f32, f64 or u64")]
     Type(String),
-    /// A tensor that is not there, or has another length or type.
+    /// A tensor that is missing, or has the wrong length or type.
     #[error("tensor {name} should hold {expected}")]
     Tensor {
-        /// Which.
+        /// The tensor's name.
         name: String,
-        /// What belongs there.
+        /// What it should hold.
         expected: String,
     },
-    /// A tensor that does not belong there.
-    #[error("there is no place for tensor {0}")]
+    /// A tensor that is not expected.
+    #[error("unexpected tensor {0}")]
     Surplus(String),
-    /// Clients out of order or twice.
+    /// Clients that are out of order or repeated.
     #[error("clients must be in ascending order; client {0} is not")]
     Roster(u32),
 }
@@ -60,7 +60,7 @@ pub(crate) struct Envelope<H> {
     pub(crate) header: H,
 }
 
-/// Just enough to say what a file is before its header is read in full.
+/// Kind and version, read before the rest of the header.
 #[derive(Deserialize)]
 struct Label {
     kind: String,
@@ -70,13 +70,13 @@ struct Label {
 /// The name of the metadata entry that holds the header.
 pub(crate) const ENTRY: &str = "fedtvd";
 
-/// Vectors on their way out of bytes.
+/// Named vectors being read.
 pub(crate) struct Reader<'a> {
     opened: BTreeMap<String, TensorView<'a>>,
 }
 
 impl<'a> Reader<'a> {
-    /// Opens bytes of a given kind.
+    /// Opens the bytes of a value of this kind.
     pub(crate) fn open<H: DeserializeOwned>(
         expected: &'static str,
         bytes: &'a [u8],
@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
         Ok((header, Self { opened }))
     }
 
-    /// Takes out a vector of f32 of this length.
+    /// Takes the f32 vector of this name and length.
     pub(crate) fn take_f32(&mut self, name: &str, len: usize) -> Result<Vec<f32>, BytesError> {
         let misfit = || BytesError::Tensor { name: name.to_owned(), expected: format!("{len} f32 numbers") };
         match array(&self.opened.remove(name).ok_or_else(misfit)?) {
@@ -97,7 +97,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Takes out everything under a prefix.
+    /// Takes all vectors under a prefix.
     pub(crate) fn take_memory(&mut self, prefix: &str) -> Memory {
         let mut memory = Memory::default();
         self.opened.retain(|name, view| match name.strip_prefix(prefix).and_then(|n| n.strip_prefix('/')) {
@@ -110,13 +110,13 @@ impl<'a> Reader<'a> {
         memory
     }
 
-    /// Nothing may be left.
+    /// Fails if a vector is left.
     pub(crate) fn finish(self) -> Result<(), BytesError> {
         self.opened.into_keys().next().map_or(Ok(()), |name| Err(BytesError::Surplus(name)))
     }
 }
 
-/// The header of a value of this kind, all of whose tensors are vectors of known types.
+/// The header of a value of this kind; fails unless all tensors are vectors of supported types.
 pub(crate) fn header<H: DeserializeOwned>(
     expected: &'static str,
     metadata: &Metadata,
@@ -158,7 +158,7 @@ mod tests {
     use crate::bytes::writer::Writer;
 
     #[test]
-    fn numbers_come_back_to_the_bit() {
+    fn values_round_trip_bit_for_bit() {
         let mut memory = Memory::default();
         memory.put("a", vec![f32::MIN_POSITIVE, -0.0, f32::NAN]);
         memory.put("b", vec![0.1 + 0.2, f64::MAX]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_bytes_are_named() {
+    fn foreign_bytes_are_refused_with_the_reason() {
         let error = |bytes: &[u8]| Memory::from_bytes(bytes).unwrap_err();
         assert!(matches!(error(b""), BytesError::Container(_)));
         assert!(matches!(error(&[0xff; 64]), BytesError::Container(_)));
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn every_truncation_is_an_error_and_no_flipped_byte_a_panic() {
+    fn every_truncation_is_an_error_and_no_flipped_byte_panics() {
         let mut memory = Memory::default();
         memory.put("a", vec![1.0f32, 2.0, 3.0]);
         let bytes = memory.to_bytes();

@@ -1,7 +1,7 @@
-//! An upload that lies in a file: what its head says, and where its numbers are.
+//! The head of an upload in a file: its sender, its report, and where its values are.
 //!
-//! The same byte form and the same checks as [`Upload::from_bytes`](crate::round::updates::Upload::from_bytes), without the
-//! numbers in memory, so that a server reads updates of any size block by block.
+//! Same format and checks as [`Upload::from_bytes`](crate::round::updates::Upload::from_bytes), but the values are
+//! not loaded, so that a server can read updates of any size block by block.
 
 use crate::bytes::BytesError;
 use crate::bytes::messages::UploadHeader;
@@ -12,31 +12,34 @@ use crate::rules::Extent;
 use safetensors::tensor::{Dtype, Metadata};
 use std::collections::BTreeMap;
 
-/// Bytes that no head of an upload exceeds.
+/// Maximum number of bytes of a head.
 pub const LARGEST: usize = 1 << 16;
 
-/// What the head of an upload says.
+/// The decoded head of an upload.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UploadHead {
-    /// Who.
+    /// The client.
     pub client: ClientId,
-    /// What it says of its work.
+    /// Its report on the round.
     pub report: Report,
-    /// First byte in the file and length of each part; the model has no name.
+    /// Offset in the file and length of each part; `None` is the model.
     places: BTreeMap<Option<String>, (u64, usize)>,
 }
 
-/// How long the head is that begins with these eight bytes, which are a part of it.
+/// Length of the head that begins with these eight bytes, including them.
 pub fn length(first: [u8; 8]) -> Result<usize, BytesError> {
     let length = u64::from_le_bytes(first);
     match usize::try_from(length) {
         Ok(length) if length <= LARGEST - 8 => Ok(8 + length),
-        _ => Err(BytesError::Container(format!("a head of {length} bytes; {} are the most", LARGEST - 8))),
+        _ => Err(BytesError::Container(format!(
+            "a head of {length} bytes; at most {} are allowed",
+            LARGEST - 8
+        ))),
     }
 }
 
 impl UploadHead {
-    /// What the head of a file of `size` bytes says, for a model of this layout.
+    /// Decodes the head of a file of `size` bytes, for a model of this layout.
     pub fn from_bytes(head: &[u8], size: u64, layout: &Layout) -> Result<Self, BytesError> {
         let text = head.get(8..).unwrap_or_default();
         let metadata: Metadata =
@@ -44,7 +47,7 @@ impl UploadHead {
         let UploadHeader { client, report } = reader::header("upload", &metadata)?;
         let needed = head.len() as u64 + metadata.data_len() as u64;
         if needed != size {
-            return Err(BytesError::Container(format!("{size} bytes; its head speaks of {needed}")));
+            return Err(BytesError::Container(format!("{size} bytes, but its head announces {needed}")));
         }
         let mut places = BTreeMap::new();
         let extents = [Extent::Trainable, Extent::Buffers].map(|extent| extent.len(layout));
@@ -70,14 +73,14 @@ impl UploadHead {
         Ok(Self { client, report, places })
     }
 
-    /// Each part with its first byte in the file and its length.
+    /// Each part with its offset in the file and its length.
     pub(crate) fn places(&self) -> impl Iterator<Item = (UpdatePart<'_>, u64, usize)> {
         self.places.iter().map(|(name, &(start, len))| {
             (name.as_deref().map_or(UpdatePart::Model, UpdatePart::Carried), start, len)
         })
     }
 
-    /// First byte in the file and length of a part.
+    /// Offset in the file and length of a part.
     pub fn place(&self, part: UpdatePart<'_>) -> Option<(u64, usize)> {
         let name = match part {
             UpdatePart::Model => None,
@@ -113,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_places_hold_the_numbers() {
+    fn the_offsets_point_to_the_values() {
         let (upload, bytes) = upload();
         let head = head(&bytes).unwrap();
         assert_eq!((head.client, head.report), (7, upload.report));
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_head_is_refused_where_the_whole_upload_is() {
+    fn a_head_is_refused_whenever_the_whole_upload_is() {
         let (_, bytes) = upload();
         let layout = Arc::new(Layout::vector(3));
         for len in 0..bytes.len() {

@@ -1,29 +1,29 @@
-//! An upload that is checked while its bytes arrive, so that they are read once, whatever their number.
+//! Checks an upload while its bytes arrive, so that they are read only once.
 
 use crate::bytes::UploadHead;
 use crate::bytes::upload_head::length;
 use crate::round::{Checked, ClientFailure, Inspection, Job, UpdatePart};
 use crate::rules::Needs;
 
-/// The check of an upload's bytes, in pieces of any length.
+/// The check of an upload whose bytes arrive in pieces of any length.
 #[derive(Debug)]
 pub struct UploadStream {
     needs: Needs,
-    /// Training samples of the client.
+    /// Number of training samples of the client.
     size: u64,
     job: Job,
-    /// Bytes that were announced.
+    /// Announced number of bytes.
     total: u64,
-    /// Bytes of the head, then those of a value whose end has not come yet.
+    /// Bytes of an incomplete head, then those of an incomplete value.
     pending: Vec<u8>,
-    /// Bytes that were checked.
+    /// Number of bytes checked.
     position: u64,
     values: Option<(UploadHead, Inspection)>,
     failure: Option<ClientFailure>,
 }
 
 impl UploadStream {
-    /// The answer of a client of this size to a job, in `total` bytes.
+    /// Begins to check the answer to a job of a client with `size` samples, announced as `total` bytes.
     pub fn new(needs: Needs, size: u64, job: Job, total: u64) -> Self {
         Self { needs, size, job, total, pending: Vec::new(), position: 0, values: None, failure: None }
     }
@@ -35,14 +35,14 @@ impl UploadStream {
         }
     }
 
-    /// The head and the checked update, if all of it came and may be accepted.
+    /// The head and the checked update, if the upload is complete and acceptable.
     pub fn finish(self) -> Result<(UploadHead, Checked), ClientFailure> {
         match (self.failure, self.values) {
             (Some(failure), _) => Err(failure),
             (None, Some((head, inspection))) => Ok((head, inspection.finish()?)),
             (None, None) => {
                 let got = self.pending.len();
-                Err(ClientFailure::Unreadable(format!("{got} bytes do not hold a head")))
+                Err(ClientFailure::Unreadable(format!("the head is incomplete after {got} bytes")))
             }
         }
     }
@@ -98,7 +98,7 @@ impl UploadStream {
         let layout = &self.job.offer.params.layout;
         let head = UploadHead::from_bytes(&self.pending, self.total, layout).map_err(unreadable)?;
         if head.client != self.job.client {
-            return Err(ClientFailure::Unreadable(format!("it says that it is client {}'s", head.client)));
+            return Err(ClientFailure::Unreadable(format!("it claims to come from client {}", head.client)));
         }
         let inspection = Inspection::new(&self.needs, self.size, &self.job, head.report)?;
         self.position = length as u64;
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_any_length_give_what_the_whole_upload_gives() {
+    fn pieces_of_any_length_give_the_same_result_as_the_whole_upload() {
         let bytes = upload().to_bytes();
         let checked = check(&NEEDS, 10, &job(), &upload()).unwrap();
         // The update is (0, -3, 4).
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_missing_or_changed_are_never_accepted_unless_the_upload_reads_the_same() {
+    fn missing_or_changed_bytes_are_accepted_only_if_the_upload_decodes_the_same() {
         let bytes = upload().to_bytes();
         for len in 0..bytes.len() {
             assert!(streamed(&bytes[..len], 5).is_err());

@@ -1,4 +1,4 @@
-//! A safetensors file on its way out: its head, and then the numbers. The head can be had alone.
+//! Writes a safetensors file: its head, then the values. Each can be written alone.
 
 use crate::bytes::VERSION;
 use crate::bytes::reader::{ENTRY, Envelope};
@@ -6,7 +6,7 @@ use crate::memory::{Array, Memory};
 use safetensors::tensor::{Dtype, Metadata, TensorInfo};
 use serde::Serialize;
 
-/// Named vectors in the order in which a file has them.
+/// Named vectors in the order of the file.
 #[derive(Default)]
 pub(crate) struct Writer<'a> {
     vectors: Vec<(String, Numbers<'a>)>,
@@ -35,39 +35,39 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The widest numbers first, so that all are aligned; then by name.
+    /// The widest types first, so that all values are aligned; then by name.
     fn add(&mut self, name: String, numbers: Numbers<'a>) {
         self.vectors.push((name, numbers));
         self.vectors.sort_by(|(a, left), (b, right)| right.dtype().cmp(&left.dtype()).then_with(|| a.cmp(b)));
     }
 
-    /// The whole file, under a header.
+    /// The whole file with this header.
     pub(crate) fn write<H: Serialize>(&self, kind: &str, header: &H) -> Vec<u8> {
         let mut bytes = self.head(kind, header);
         self.write_numbers(&mut bytes);
         bytes
     }
 
-    /// What the file begins with; no number is looked at.
+    /// The head of the file, which does not depend on the values.
     pub(crate) fn head<H: Serialize>(&self, kind: &str, header: &H) -> Vec<u8> {
         let envelope = Envelope { kind: kind.to_owned(), version: VERSION, header };
         let text =
             serde_json::to_string(&envelope).expect("headers are plain structs of numbers and strings");
         let mut end = 0;
-        let told = self.vectors.iter().map(|(name, numbers)| {
+        let tensors = self.vectors.iter().map(|(name, numbers)| {
             let start = end;
             end += numbers.size();
             let shape = vec![numbers.len()];
             (name.clone(), TensorInfo { dtype: numbers.dtype(), shape, data_offsets: (start, end) })
         });
         let entries = [(ENTRY.to_owned(), text)].into_iter().collect();
-        let metadata = Metadata::new(Some(entries), told.collect()).expect("vectors follow each other");
+        let metadata = Metadata::new(Some(entries), tensors.collect()).expect("vectors follow each other");
         let mut json = serde_json::to_vec(&metadata).expect("names and numbers");
         json.resize(json.len().next_multiple_of(8), b' ');
         [&(json.len() as u64).to_le_bytes()[..], &json].concat()
     }
 
-    /// What follows the head.
+    /// The values, which follow the head.
     pub(crate) fn numbers(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.write_numbers(&mut bytes);
@@ -114,7 +114,7 @@ mod tests {
     use safetensors::tensor::{TensorView, serialize};
 
     #[test]
-    fn the_bytes_are_those_that_the_safetensors_crate_writes() {
+    fn the_bytes_equal_those_of_the_safetensors_crate() {
         let mut memory = Memory::default();
         memory.put("b", vec![0.1f64, -0.0]);
         memory.put("a", vec![1.5f32]);

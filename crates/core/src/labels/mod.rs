@@ -1,5 +1,5 @@
-//! What a client says about its labels: the statistic that a strategy asks for, and the reference distribution Q that
-//! it is measured against.
+//! What a client reports about its labels: the statistic that a strategy asks for, and the reference distribution Q
+//! that its labels are compared with.
 
 pub(crate) mod reference;
 pub(crate) mod statistic;

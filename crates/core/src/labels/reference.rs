@@ -17,27 +17,27 @@ pub enum ReferenceError {
     /// A share outside 0 to 1.
     #[error("class {class} has reference {value}; each must be from 0 to 1")]
     Share {
-        /// Which class.
+        /// The class.
         class: usize,
-        /// What it says.
+        /// Its share.
         value: f64,
     },
-    /// The shares do not make a whole.
+    /// The shares do not sum to 1.
     #[error("the reference sums to {0}; it must sum to 1")]
     Sum(f64),
 }
 
 impl Reference {
-    /// Every class alike, as in the paper.
+    /// The uniform distribution, as in the paper.
     ///
     /// # Panics
-    /// When there are no classes.
+    /// Panics if there are no classes.
     pub fn uniform(classes: usize) -> Self {
-        assert!(classes > 0, "a reference needs classes");
+        assert!(classes > 0, "a reference needs at least one class");
         Self(vec![1.0 / classes as f64; classes])
     }
 
-    /// A given distribution; its sum may miss 1 by 1e-6 and is then made exact.
+    /// A given distribution, normalised if its sum is within 1e-6 of 1.
     pub fn given(shares: Vec<f64>) -> Result<Self, ReferenceError> {
         if shares.len() < 2 {
             return Err(ReferenceError::Short(shares.len()));
@@ -52,7 +52,7 @@ impl Reference {
         Ok(Self(shares.into_iter().map(|share| share / sum).collect()))
     }
 
-    /// The distribution of all samples of clients with these counts.
+    /// The label distribution of all samples of clients with these counts.
     pub fn aggregated<'a>(counts: impl IntoIterator<Item = &'a [u64]>) -> Result<Self, ReferenceError> {
         let mut total: Vec<f64> = Vec::new();
         for counts in counts {
@@ -70,7 +70,7 @@ impl Reference {
         &self.0
     }
 
-    /// How many classes there are.
+    /// Number of classes.
     pub fn classes(&self) -> usize {
         self.0.len()
     }
@@ -80,7 +80,7 @@ impl Reference {
         self.0.iter().all(|share| *share == self.0[0])
     }
 
-    /// The largest distance that a client can have: all its samples in the rarest class.
+    /// The largest TVD that a client can have: all its samples in the rarest class.
     pub fn farthest(&self) -> f64 {
         1.0 - self.0.iter().copied().fold(1.0, f64::min)
     }
@@ -89,7 +89,7 @@ impl Reference {
 impl TryFrom<Vec<f64>> for Reference {
     type Error = ReferenceError;
     fn try_from(shares: Vec<f64>) -> Result<Self, ReferenceError> {
-        // The sum was made exact when the value was first made; dividing again could change bits.
+        // The shares were normalised when the value was created; dividing again could change bits.
         match shares.as_slice() {
             [1.0] => Ok(Self::uniform(1)),
             _ => Self::given(shares.clone()).map(|_| Self(shares)),

@@ -1,16 +1,16 @@
-//! What a client may say about its labels, and nothing more than the strategy asks for. A new statistic is a variant
-//! of [`Ask`] and of [`Statistic`], its answer and its check, all in this file.
+//! What a client reports about its labels: only what the strategy asks for. A new statistic is a variant of [`Ask`]
+//! and of [`Statistic`], with its answer and its check, all in this file.
 //!
 //! ```text
 //! P[c] = h[c] / n                           label distribution of a client with counts h, n = Σ h
 //! TVD  = 1/2 Σ |P[c] - Q[c]|                total variation distance to the reference Q
-//! d'   = 1/2 Σ |h[c] / (n + 1) - Q[c]|      what the authors' public code computes instead
+//! d'   = 1/2 Σ |h[c] / (n + 1) - Q[c]|      computed by the authors' public code instead
 //!
 //! TVD against uniform Q:  n C TVD is an integer, and TVD >= r (C - r) / (n C) with r = n mod C
 //! d' against uniform Q:   C (n + 1) d' - C/2 is a non-negative integer
 //! ```
 //!
-//! So "TVD = 0 with 501 samples of 10 classes" is a lie. Against other references only the range is known.
+//! So "TVD = 0 with 501 samples of 10 classes" is refused. Against other references only the range is checked.
 
 use crate::labels::Reference;
 use crate::round::{ClientId, Refusal};
@@ -25,7 +25,7 @@ pub enum Ask {
     Nothing,
     /// One number: the total variation distance to the reference.
     Distance,
-    /// One number: the distance as the authors' public code has it.
+    /// One number: the distance d' of the authors' public code.
     Released,
     /// The label counts.
     Histogram,
@@ -36,7 +36,7 @@ impl fmt::Display for Ask {
         f.write_str(match self {
             Self::Nothing => "no label statistic",
             Self::Distance => "a distance to the reference",
-            Self::Released => "a distance as the authors' public code has it",
+            Self::Released => "the distance of the authors' public code",
             Self::Histogram => "label counts",
         })
     }
@@ -57,7 +57,7 @@ impl Ask {
     }
 }
 
-/// What a client answered.
+/// A client's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Statistic {
@@ -82,7 +82,7 @@ impl Statistic {
         }
     }
 
-    /// Refuses what no labels of this many samples can give.
+    /// Refuses a statistic that is impossible for this many samples.
     pub(crate) fn check(&self, client: ClientId, size: u64, reference: &Reference) -> Result<(), Refusal> {
         match self {
             Self::Nothing => Ok(()),
@@ -133,9 +133,9 @@ struct Claim {
 impl Claim {
     fn within(&self, least: f64, greatest: f64) -> Result<(), Refusal> {
         let &Self { client, size, distance, .. } = self;
-        // A sum of C rounded terms misses the bound by less than this.
+        // More than the rounding error of a sum of C terms.
         let slack = 1e-12;
-        // What is above 0 for every possible client has an inverse, which the released code's weights take.
+        // A bound above 0 stays above 0, because the weights of the released code divide by the distance.
         let low = if least > 0.0 { (least - slack).max(f64::MIN_POSITIVE) } else { 0.0 };
         if (low..=greatest + slack).contains(&distance) {
             return Ok(());
@@ -146,7 +146,7 @@ impl Claim {
     /// Checks a number that is a non-negative integer for every possible client.
     fn integer(&self, number: f64) -> Result<(), Refusal> {
         let &Self { client, size, distance, classes } = self;
-        // The distance is a sum of C terms rounded at 2^-53 each, and is scaled by n C.
+        // The distance is a sum of C terms, each rounded at 2^-53, scaled by n C.
         let slack = 1e-6 + (size as f64) * (classes * classes) as f64 * f64::EPSILON;
         if (number - number.round()).abs() <= slack && number > -0.5 {
             return Ok(());

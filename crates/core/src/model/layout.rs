@@ -1,4 +1,4 @@
-//! Where each tensor lies in the flat parameters: trainable tensors first, batch-norm buffers last.
+//! The position of each tensor in the flat parameters: trainable tensors first, batch-norm buffers last.
 
 use crate::model::{Layer, LayerKind, Network, NetworkError, Role, Shape, Tensor};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The layout of a network, which is checked here.
+    /// The layout of a network; fails if its layers do not fit together.
     pub fn of(network: &Network) -> Result<Self, NetworkError> {
         network.check()?;
         let mut tensors = Vec::new();
@@ -33,7 +33,7 @@ impl Layout {
         Self::from_tensors(vec![Tensor::new("vector", vec![len], 0, LayerKind::Linear, Role::Weight)])
     }
 
-    /// Puts tensors in their order and gives each its place.
+    /// Sorts the tensors and assigns each its position.
     pub fn from_tensors(mut tensors: Vec<Tensor>) -> Self {
         tensors.sort_by_key(|t| !t.role.trainable());
         let mut len = 0;
@@ -53,22 +53,22 @@ impl Layout {
         &self.tensors
     }
 
-    /// How many of the flat parameters are trainable; they come first.
+    /// Number of trainable parameters, which come first.
     pub fn trainable(&self) -> usize {
         self.trainable
     }
 
-    /// How many flat parameters there are, buffers included.
+    /// Number of flat parameters, buffers included.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Places of the tensor of this name.
+    /// Range of the tensor of this name.
     pub fn range(&self, name: &str) -> Option<Range<usize>> {
         self.tensors.iter().find(|t| t.name == name).map(Tensor::range)
     }
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn two_layers_of_one_name_are_refused() {
+    fn two_layers_with_the_same_name_are_refused() {
         let mut network = small();
         network.layers.insert(1, Layer::BatchNorm { name: "conv".into() });
         assert_eq!(Layout::of(&network), Err(NetworkError::SameName("conv".into())));

@@ -1,4 +1,4 @@
-//! A model as data: its layers, the names and places of its tensors, its parameters, and its file format.
+//! A model as data: its layers, the names and positions of its tensors, its parameters, and its file format.
 //! Nothing here trains.
 
 pub(crate) mod layout;

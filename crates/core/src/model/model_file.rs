@@ -5,24 +5,24 @@ use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// Why a file is not the model that it should be.
+/// Why a file cannot be loaded as a model.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ModelFileError {
-    /// No safetensors file at all.
+    /// Not a safetensors file.
     #[error("not a safetensors file: {0}")]
     Container(String),
-    /// A tensor that is not there.
+    /// A missing tensor.
     #[error("tensor {name} of shape {shape:?} is missing")]
     Missing {
-        /// Which.
+        /// The tensor's name.
         name: String,
         /// Its shape.
         shape: Vec<usize>,
     },
-    /// A tensor of another shape or type.
+    /// A tensor of the wrong shape or type.
     #[error("tensor {name} is {got_type} of shape {got:?}; this model has F32 of shape {shape:?}")]
     Misfit {
-        /// Which.
+        /// The tensor's name.
         name: String,
         /// The type in the file.
         got_type: String,
@@ -34,17 +34,17 @@ pub enum ModelFileError {
     /// A tensor that the model does not have.
     #[error("this model has no tensor {0}")]
     Surplus(String),
-    /// A number that is none.
+    /// A NaN or infinite value.
     #[error("tensor {name} holds {value}; every number must be finite")]
     NotFinite {
-        /// Which.
+        /// The tensor's name.
         name: String,
-        /// What it holds.
+        /// The value.
         value: f32,
     },
 }
 
-/// PyTorch's counter of batches in a batch norm: not used here, and not missed.
+/// PyTorch's batch counter of a batch norm: ignored.
 const COUNTER: &str = "num_batches_tracked";
 
 impl Params {
@@ -60,7 +60,7 @@ impl Params {
         serialize(views, None).expect("names and shapes make a small header")
     }
 
-    /// A model of this layout from a safetensors file, also one that PyTorch wrote.
+    /// Loads a model of this layout from a safetensors file, such as one written by PyTorch.
     pub fn from_safetensors(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, ModelFileError> {
         let file = SafeTensors::deserialize(bytes).map_err(|e| ModelFileError::Container(e.to_string()))?;
         let mut params = Self::zeros(Arc::clone(layout));
@@ -104,13 +104,13 @@ mod tests {
     }
 
     #[test]
-    fn a_model_comes_back_to_the_bit() {
+    fn a_model_round_trips_bit_for_bit() {
         let params = Params::initial(layout(3), 1);
         assert_eq!(Params::from_safetensors(&params.to_safetensors(), &layout(3)), Ok(params));
     }
 
     #[test]
-    fn another_model_is_named_tensor_and_shape() {
+    fn a_mismatch_names_the_tensor_and_both_shapes() {
         let bytes = Params::initial(layout(3), 1).to_safetensors();
         let error = Params::from_safetensors(&bytes, &layout(4)).unwrap_err();
         assert_eq!(

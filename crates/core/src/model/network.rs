@@ -1,26 +1,26 @@
-//! A network is data: a list of layers with their sizes, which every trainer interprets.
+//! A network is data: a list of layers with their sizes, interpreted by the trainers.
 //!
-//! The named models are values of [`Network`], a user can write one in TOML, and later methods change
-//! widths. Names are the prefix of the layer's tensors, spelled as PyTorch spells them (`layer1.0.conv1`).
+//! The named models are values of [`Network`], and users can write their own in TOML. A layer's name is the prefix of
+//! its tensors' names, spelled as in PyTorch (`layer1.0.conv1`).
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Channels, height and width of one sample at some point of a network; a flat vector is `[n, 1, 1]`.
+/// Channels, height and width of one sample at some point in a network; a flat vector is `[n, 1, 1]`.
 pub type Shape = [usize; 3];
 
-/// Layers in order, with what goes in and how many classes come out.
+/// The layers with the input shape and the number of classes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Network {
     /// One sample: channels, height, width.
     pub input: Shape,
-    /// Length of the logits.
+    /// Number of classes: the length of the logits.
     pub classes: usize,
-    /// From input to logits.
+    /// The layers, from input to logits.
     pub layers: Vec<Layer>,
 }
 
-/// One layer. What has parameters has a name.
+/// One layer. Layers with parameters have a name.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "layer")]
 pub enum Layer {
@@ -76,18 +76,18 @@ pub enum Layer {
         /// Number of groups; divides the channels.
         groups: usize,
     },
-    /// Sets a share of the values to zero while training and scales the others up.
+    /// While training, sets a fraction of the values to zero and scales up the others.
     Dropout {
-        /// The share, from 0 to below 1.
+        /// The fraction, from 0 to below 1.
         rate: f64,
     },
-    /// Makes the sample a flat vector, channel by channel.
+    /// Flattens the sample, channel by channel.
     Flatten,
     /// body(x) + shortcut(x); an empty shortcut is x itself.
     Residual {
-        /// The long way.
+        /// The main path.
         body: Vec<Layer>,
-        /// The short way.
+        /// The shortcut path.
         shortcut: Vec<Layer>,
     },
 }
@@ -95,27 +95,27 @@ pub enum Layer {
 /// Why layers do not fit together.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NetworkError {
-    /// A layer cannot take what the layer before it gives.
+    /// A layer cannot take the output of the previous one.
     #[error("layer {at} ({layer}) cannot take {}x{}x{}: {why}", .shape[0], .shape[1], .shape[2])]
     Misfit {
-        /// Place in the list, counted from 1; inside a residual block "3.1".
+        /// Position in the list, counted from 1; inside a residual block "3.1".
         at: String,
         /// The layer's kind.
         layer: &'static str,
-        /// The shape at that point.
+        /// The layer's input shape.
         shape: Shape,
         /// What would have been right.
         why: String,
     },
-    /// The last layer does not give one number per class.
+    /// The last layer does not output one number per class.
     #[error("the network ends with {}x{}x{}, but {classes} classes need {classes}x1x1", .shape[0], .shape[1], .shape[2])]
     Classes {
         /// The last shape.
         shape: Shape,
-        /// How many were promised.
+        /// Number of classes.
         classes: usize,
     },
-    /// Two layers have tensors of one name.
+    /// Two layers have the same name.
     #[error("two layers are called {0}; names must differ")]
     SameName(String),
 }
@@ -138,7 +138,7 @@ impl Layer {
         }
     }
 
-    /// The shape that comes out when `shape` goes in; `at` is the layer's place, for the error.
+    /// The output shape for an input of `shape`; `at` is the layer's position, for the error.
     pub fn output(&self, shape: Shape, at: &str) -> Result<Shape, NetworkError> {
         let misfit = |why: String| NetworkError::Misfit { at: at.to_owned(), layer: self.word(), shape, why };
         let [channels, height, width] = shape;
@@ -188,7 +188,7 @@ impl Layer {
                     Ok(long)
                 } else {
                     Err(misfit(format!(
-                        "its body gives {}x{}x{} and its shortcut {}x{}x{}",
+                        "its body outputs {}x{}x{} and its shortcut {}x{}x{}",
                         long[0], long[1], long[2], short[0], short[1], short[2]
                     )))
                 }
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misfit_names_the_layer_the_shape_and_what_would_be_right() {
+    fn a_misfit_names_the_layer_the_shape_and_what_it_needs() {
         let network = Network {
             input: [1, 28, 28],
             classes: 10,
@@ -247,12 +247,12 @@ mod tests {
     }
 
     #[test]
-    fn a_residual_block_must_give_one_shape_both_ways() {
+    fn body_and_shortcut_of_a_residual_block_must_have_the_same_output_shape() {
         let block = Layer::Residual { body: vec![conv(8, 3, 2, 1)], shortcut: vec![] };
         let error = block.output([4, 8, 8], "3").unwrap_err().to_string();
         assert_eq!(
             error,
-            "layer 3 (residual) cannot take 4x8x8: its body gives 8x4x4 and its shortcut 4x8x8"
+            "layer 3 (residual) cannot take 4x8x8: its body outputs 8x4x4 and its shortcut 4x8x8"
         );
     }
 }

@@ -7,9 +7,9 @@ use std::sync::Arc;
 /// Flat f32 parameters, trainable ones first, buffers last.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Params {
-    /// What lies where.
+    /// The position of each tensor.
     pub layout: Arc<Layout>,
-    /// One number per place of the layout.
+    /// The values, in the order of the layout.
     pub values: Vec<f32>,
 }
 
@@ -43,17 +43,17 @@ impl Params {
         params
     }
 
-    /// The numbers that gradients, proximal terms, control variates and server optimisers see.
+    /// The trainable values, which gradients, proximal terms, control variates and server optimisers act on.
     pub fn trainable(&self) -> &[f32] {
         &self.values[..self.layout.trainable()]
     }
 
-    /// The same, to change.
+    /// The trainable values, mutably.
     pub fn trainable_mut(&mut self) -> &mut [f32] {
         &mut self.values[..self.layout.trainable()]
     }
 
-    /// The numbers of the tensor of this name.
+    /// The values of the tensor of this name.
     pub fn tensor(&self, name: &str) -> Option<&[f32]> {
         Some(&self.values[self.layout.range(name)?])
     }
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_seed_is_a_model() {
+    fn the_seed_determines_the_model() {
         assert_eq!(Params::initial(layout(), 4), Params::initial(layout(), 4));
         assert_ne!(Params::initial(layout(), 4), Params::initial(layout(), 5));
     }

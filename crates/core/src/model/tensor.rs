@@ -1,10 +1,10 @@
-//! One tensor of a model: its name and shape, and what it is to its layer.
+//! One tensor of a model: its name, shape and role in its layer.
 
 use crate::model::Layer;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// What a tensor is to its layer. Methods choose tensors by role and kind, never by name.
+/// The role of a tensor in its layer. Methods select tensors by role and kind, never by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -12,9 +12,9 @@ pub enum Role {
     Weight,
     /// Added after the product.
     Bias,
-    /// A norm's factor.
+    /// A norm's scale (PyTorch's `weight`).
     Scale,
-    /// A norm's summand.
+    /// A norm's shift (PyTorch's `bias`).
     Shift,
     /// Buffer: a batch norm's mean at evaluation.
     RunningMean,
@@ -23,7 +23,7 @@ pub enum Role {
 }
 
 impl Role {
-    /// Whether gradients reach it; the others are buffers.
+    /// Whether it is trainable; the others are buffers.
     pub fn trainable(self) -> bool {
         !matches!(self, Self::RunningMean | Self::RunningVariance)
     }
@@ -50,23 +50,23 @@ pub struct Tensor {
     pub name: String,
     /// PyTorch's shape.
     pub shape: Vec<usize>,
-    /// Number of its layer among the layers that have tensors.
+    /// Index of its layer among the layers that have tensors.
     pub layer: usize,
     /// The layer's kind.
     pub kind: LayerKind,
-    /// What it is to the layer.
+    /// Its role in the layer.
     pub role: Role,
-    /// First place in the flat parameters.
+    /// Its first index in the flat parameters.
     pub start: usize,
 }
 
 impl Tensor {
-    /// A tensor that has no place yet.
+    /// A tensor without a position yet.
     pub(crate) fn new(name: &str, shape: Vec<usize>, layer: usize, kind: LayerKind, role: Role) -> Self {
         Self { name: name.to_owned(), shape, layer, kind, role, start: 0 }
     }
 
-    /// The tensors of a layer with this many input channels; none of a residual block, whose layers have their own.
+    /// The tensors of a layer with this many input channels; empty for a residual block, whose layers have their own.
     pub(crate) fn of_layer(layer: &Layer, channels: usize, number: usize) -> Vec<Self> {
         let weight = |shape| ("weight", Role::Weight, shape);
         let norm = || vec![("weight", Role::Scale, vec![channels]), ("bias", Role::Shift, vec![channels])];
@@ -100,17 +100,17 @@ impl Tensor {
         own.into_iter().map(tensor).collect()
     }
 
-    /// How many numbers it holds.
+    /// Number of values.
     pub fn len(&self) -> usize {
         self.shape.iter().product()
     }
 
-    /// Whether it holds none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Its places in the flat parameters.
+    /// Its range in the flat parameters.
     pub fn range(&self) -> Range<usize> {
         self.start..self.start + self.len()
     }

@@ -1,5 +1,5 @@
-//! Every check of an update, in the one read of its values when it arrives. What passes is a [`Checked`], and only that
-//! can enter a sum.
+//! Checks an update completely, in a single pass over its values as they arrive. The result is a [`Checked`], and only
+//! that can be aggregated.
 
 use crate::memory::Array;
 use crate::model::{Layout, Params, Role};
@@ -8,7 +8,7 @@ use crate::rules::Needs;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What an update says of itself, after every check. Only an [`Inspection`] makes one.
+/// An update that passed every check, without its values. Only an [`Inspection`] creates one.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Checked {
     report: Report,
@@ -16,7 +16,7 @@ pub struct Checked {
 }
 
 impl Checked {
-    /// What the client says of its work.
+    /// The client's report on the round.
     pub fn report(&self) -> Report {
         self.report
     }
@@ -33,7 +33,7 @@ pub struct Inspection {
     report: Report,
     base: Arc<Params>,
     parts: Vec<PartProgress>,
-    /// Where no value may be negative, and whose values these are.
+    /// Ranges in which no value may be negative, with the names of their tensors.
     variances: Vec<(Range<usize>, String)>,
     square: f64,
 }
@@ -45,11 +45,11 @@ struct PartProgress {
     got: usize,
 }
 
-/// The name under which failures speak of the model.
+/// The model's name in failure messages.
 const MODEL: &str = "the model";
 
 impl Inspection {
-    /// Checks what a client of this size claims; its values follow.
+    /// Checks the report of a client with `size` samples; its values follow.
     pub fn new(needs: &Needs, size: u64, job: &Job, report: Report) -> Result<Self, ClientFailure> {
         check_report(needs.mu, size, job, &report)?;
         let base = Arc::clone(&job.offer.params);
@@ -102,7 +102,7 @@ impl Inspection {
         Ok(())
     }
 
-    /// The checked update, if all its values came.
+    /// The checked update, if all its values have arrived.
     pub fn finish(self) -> Result<Checked, ClientFailure> {
         match self.parts.iter().find(|part| part.got != part.expected) {
             None => Ok(Checked { report: self.report, norm: self.square.sqrt() }),
@@ -113,7 +113,7 @@ impl Inspection {
     }
 }
 
-/// Checks an update that is in memory, in the order of its byte form: carried vectors by name, then the model.
+/// Checks an update that is in memory, in the order of its encoding: carried vectors by name, then the model.
 pub fn check(needs: &Needs, size: u64, job: &Job, upload: &Upload) -> Result<Checked, ClientFailure> {
     let mut inspection = Inspection::new(needs, size, job, upload.report)?;
     for (name, array) in upload.carried.arrays() {
@@ -140,8 +140,8 @@ fn check_report(mu: f64, size: u64, job: &Job, report: &Report) -> Result<(), Cl
         return Err(ClientFailure::Steps { steps: report.steps, most });
     }
     let [least, greatest] = local.reaches(mu, size);
-    // The client computed its reach with the same arithmetic; the slack is for another machine's rounding, and for
-    // that of very many steps.
+    // The client computed its reach with the same arithmetic; the slack covers rounding on another machine and over
+    // very many steps.
     let slack = (most as f64 * f64::EPSILON).max(1e-9);
     if !(least * (1.0 - slack)..=greatest * (1.0 + slack)).contains(&report.reach) {
         return Err(ClientFailure::Reach { reach: report.reach.to_string(), least, greatest });

@@ -1,5 +1,5 @@
-//! The end of a round: the checked updates become the next state. Pure like `plan`, so a
-//! crash between them loses nothing, and the same answers in any order give the same bits.
+//! The end of a round: turns the checked updates into the next state. Pure like `plan`, so a crash between the two
+//! loses nothing, and the same answers in any order give the same bits.
 
 use crate::memory::Memory;
 use crate::model::Params;
@@ -12,10 +12,10 @@ use crate::round::{
 use crate::rules::{Carried, Shares};
 use std::sync::Arc;
 
-/// The state after the round and what happened in it.
+/// The state after the round, and the record of the round.
 ///
-/// Every update was checked completely when it arrived, before it can touch a sum. A failed or rejected client is data.
-/// Below the quorum the model stays as it is.
+/// Every update was checked completely on arrival, before it can be aggregated. A failed or rejected client is data.
+/// Below the quorum the model stays unchanged.
 pub fn close(
     run: &Run,
     state: &State,
@@ -59,7 +59,7 @@ pub fn close(
     Ok((next, record))
 }
 
-/// Combines, then steps: the server's rule sees the trainable tensors, buffers are cast as they are.
+/// Combines, then steps: the server rule updates the trainable tensors; buffers are only converted to f32.
 fn moved(
     run: &Run,
     base: &Params,

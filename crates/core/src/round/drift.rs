@@ -1,10 +1,10 @@
-//! Client drift: how far the models of a round's clients pull apart while they train.
+//! Client drift: how far the models of a round's clients move apart during local training.
 //!
 //! ```text
 //! m = Σ s_k w_k,   apart² = Σ s_k ‖w_k − m‖² = Σ s_k ‖w_k − w_t‖² − ‖m − w_t‖²,   along = ‖m − w_t‖
 //! ```
 //!
-//! Over trainable tensors, with the weights that the round used. The two are the legs of a right triangle whose
+//! Over trainable tensors, with the weights of the round. The two are the legs of a right triangle whose
 //! hypotenuse is the root mean square of the clients' updates.
 
 use crate::model::Params;
@@ -15,27 +15,27 @@ use serde::{Deserialize, Serialize};
 pub struct Drift {
     /// Weighted spread of the clients' models around their mean.
     pub apart: f64,
-    /// How far that mean is from the model that they started with.
+    /// Distance of that mean from the model that they started with.
     pub along: f64,
 }
 
-/// The sums of a drift while the models are read in blocks, from the first value on.
+/// Running sums of a drift, while the models are read in blocks from the first value on.
 pub(crate) struct DriftSum<'a> {
     base: &'a [f32],
     weights: &'a [f64],
-    /// Values of the base that were added.
+    /// Number of values added.
     done: usize,
     squares: f64,
     along: f64,
 }
 
 impl<'a> DriftSum<'a> {
-    /// The drift from `base` of clients with these weights, before any value.
+    /// The drift from `base` of clients with these weights, before any value is added.
     pub(crate) fn new(base: &'a Params, weights: &'a [f64]) -> Self {
         Self { base: base.trainable(), weights, done: 0, squares: 0.0, along: 0.0 }
     }
 
-    /// Adds the clients' values from `start` on. A block that was added already is passed over.
+    /// Adds the clients' values from `start` on. A block that was already added is skipped.
     pub(crate) fn add(&mut self, start: usize, blocks: &[Vec<f32>]) {
         let len = blocks.first().map_or(0, Vec::len).min(self.base.len().saturating_sub(start));
         if start != self.done || len == 0 {
@@ -56,7 +56,7 @@ impl<'a> DriftSum<'a> {
 
     /// The drift; `None` unless all values were added.
     pub(crate) fn finish(&self) -> Option<Drift> {
-        // Rounding may leave a little less than nothing between clients that agree.
+        // Rounding may make this slightly negative for clients that agree.
         let apart = (self.squares - self.along).max(0.0).sqrt();
         (self.done == self.base.len()).then_some(Drift { apart, along: self.along.sqrt() })
     }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_go_opposite_ways_only_drift_apart() {
+    fn opposite_updates_give_spread_without_movement() {
         // Updates +3 and -1 with weights 1/4 and 3/4: the mean is 0, the spread sqrt(9/4 + 3/4).
         let got = drift(&[0.0], &[vec![3.0], vec![-1.0]], &[0.25, 0.75]);
         assert_eq!(got, Drift { apart: 3f64.sqrt(), along: 0.0 });

@@ -1,4 +1,4 @@
-//! Every check of what a client says of itself, once, at its first contact.
+//! Checks a client's profile once, at its first contact.
 
 use crate::labels::{Ask, Reference};
 use crate::round::{ClientId, Profile, Run};
@@ -7,89 +7,91 @@ use thiserror::Error;
 /// Why a client is not enrolled.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Refusal {
-    /// A size that cannot be or is not believed.
+    /// A size of zero, or above the limit.
     #[error("client {client} claims {size} samples; 1 to {largest} are allowed")]
     Size {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// What it claims.
+        /// The claimed value.
         size: u64,
-        /// The run's cap.
+        /// The run's limit.
         largest: u64,
     },
-    /// Another statistic than the strategy asks for.
+    /// A different statistic from the one that the strategy asks for.
     #[error("client {client} sent {got}; this strategy asks for {asked}")]
     WrongStatistic {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// What came.
+        /// What was sent.
         got: Ask,
-        /// What was asked.
+        /// What was asked for.
         asked: Ask,
     },
-    /// A distance beyond what any labels have.
+    /// A distance outside the possible range.
     #[error(
         "client {client} claims distance {distance}; {least} to {greatest} are possible for {size} samples"
     )]
     Distance {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// What it claims.
+        /// The claimed value.
         distance: f64,
         /// The least possible.
         least: f64,
         /// The greatest possible.
         greatest: f64,
-        /// Its samples.
+        /// Its number of samples.
         size: u64,
     },
-    /// A distance that no counts of this size give.
-    #[error("client {client} claims distance {distance}, which no {size} samples of {classes} classes have")]
+    /// A distance within the range that no labels of this many samples have.
+    #[error(
+        "client {client} claims distance {distance}, which is impossible for {size} samples of {classes} classes"
+    )]
     Impossible {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// What it claims.
+        /// The claimed value.
         distance: f64,
-        /// Its samples.
+        /// Its number of samples.
         size: u64,
-        /// The run's classes.
+        /// Number of classes of the run.
         classes: usize,
     },
     /// Counts for another number of classes.
     #[error("client {client} sent counts of {got} classes; this run has {classes}")]
     Classes {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// How many came.
+        /// Number of classes sent.
         got: usize,
-        /// How many there are.
+        /// Number of classes of the run.
         classes: usize,
     },
-    /// Counts that are not those of its samples.
+    /// Counts that do not sum to the size.
     #[error("client {client} sent counts that sum to {sum}, but claims {size} samples")]
     CountsSum {
-        /// Who.
+        /// The client.
         client: ClientId,
         /// What the counts sum to.
         sum: u128,
-        /// What it claims.
+        /// The claimed value.
         size: u64,
     },
-    /// A profile that differs from the one it was enrolled with.
-    #[error("client {client} changed what it says of itself; a profile holds for the whole run")]
+    /// A profile that differs from the enrolled one.
+    #[error("client {client} changed its profile; a profile is fixed for the whole run")]
     Changed {
-        /// Who.
+        /// The client.
         client: ClientId,
     },
-    /// A newcomer to a run whose roster was complete.
-    #[error("client {client} came after the first round, and this run needs its roster complete")]
+    /// A new client in a run with a fixed roster.
+    #[error("client {client} joined after the first round; this run needs all clients enrolled before it")]
     RosterClosed {
-        /// Who.
+        /// The client.
         client: ClientId,
     },
 }
 
-/// Checks a profile against what is possible.
+/// Checks that a profile is possible.
 pub(crate) fn check(run: &Run, reference: &Reference, profile: &Profile) -> Result<(), Refusal> {
     let Profile { client, size, statistic } = profile;
     let (client, size) = (*client, *size);

@@ -1,17 +1,17 @@
-//! Why a client's work does not count. A failed client is data: the round goes on without it.
+//! Why a client's update is not used. A failed client is data: the round continues without it.
 
 use crate::train::TrainFailure;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Why a client gave no update, or why its update was rejected.
+/// Why a client sent no update, or why its update was rejected.
 #[derive(Clone, Debug, PartialEq, Error, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClientFailure {
-    /// No answer came in time.
+    /// No answer arrived in time.
     #[error("no answer")]
     Absent,
-    /// It gave two different answers to one job.
+    /// It sent two different answers to one job.
     #[error("two different answers to one job")]
     Twice,
     /// Training failed.
@@ -20,7 +20,7 @@ pub enum ClientFailure {
     /// The job names a strategy that the client does not know.
     #[error("the job cannot be carried out: {0}")]
     BadJob(String),
-    /// The update is not in the byte form.
+    /// The update cannot be decoded.
     #[error("the update cannot be read: {0}")]
     Unreadable(String),
     /// The update belongs to another round.
@@ -31,53 +31,53 @@ pub enum ClientFailure {
         /// The round that is open.
         expected: u32,
     },
-    /// A tensor is too long or too short.
+    /// A part has the wrong length.
     #[error("{part} has {got} numbers; this model has {expected}")]
     WrongShape {
-        /// Which part.
+        /// The part.
         part: String,
-        /// How many came.
+        /// Its length.
         got: usize,
-        /// How many belong there.
+        /// The expected length.
         expected: usize,
     },
-    /// A number is infinite or none.
+    /// A value is NaN or infinite.
     #[error("{part} holds {value} at {place}; every number must be finite")]
     NotFinite {
-        /// Which part.
+        /// The part.
         part: String,
-        /// Where.
+        /// Its index in the part.
         place: usize,
-        /// What.
+        /// The value.
         value: String,
     },
-    /// More steps than its data allow, or none.
+    /// No steps, or more than its data allow.
     #[error("{steps} steps are outside 1 to {most}")]
     Steps {
-        /// How many it claims.
+        /// The reported number of steps.
         steps: u64,
-        /// How many its size allows.
+        /// The maximum for its size.
         most: u64,
     },
-    /// A reach that no number of steps has.
+    /// A reach that no number of steps can have.
     #[error("reach {reach} is outside {least} to {greatest}")]
     Reach {
-        /// What it claims.
+        /// The reported reach.
         reach: String,
         /// The least possible.
         least: f64,
         /// The greatest possible.
         greatest: f64,
     },
-    /// A batch norm's variance below zero.
-    #[error("{tensor} holds the variance {value}; none is below 0")]
+    /// A negative running variance of a batch norm.
+    #[error("{tensor} holds the variance {value}; it must not be negative")]
     NegativeVariance {
-        /// Which tensor.
+        /// The tensor.
         tensor: String,
-        /// What it holds.
+        /// Its value.
         value: f32,
     },
-    /// A failure as the record of an earlier round states it.
+    /// A failure as text, read from the record of an earlier round.
     #[error("{0}")]
     Recorded(String),
 }

@@ -1,4 +1,4 @@
-//! Weights that no claim can push far: sizes capped at the median, then every weight at 1.6/K.
+//! Hardened mode: limits the weight that a false claim can gain. Sizes are capped at the median, then weights at 1.6/K.
 //!
 //! ```text
 //! n_k  <- min(n_k, median of n)
@@ -6,20 +6,20 @@
 //! r_k  <- min(r_k, the reach of a client of median size)
 //! ```
 //!
-//! The reach counts for FedNova, whose mean reach multiplies every update: a liar that claims the reach of a
-//! hundred million samples would blow up all of them, whatever it weighs.
+//! The cap on the reach r_k matters for FedNova, whose mean reach multiplies every update: a client that claims the
+//! reach of a hundred million samples would blow up all of them, however small its weight.
 //!
-//! Without it one liar of ten reaches 0.607 under FedTVD by its claimed size, and 1 under FedAvg.
+//! Without the caps, a claimed size can give one client of ten a weight of 0.607 under FedTVD, and of 1 under FedAvg.
 
 use crate::memory::Memory;
 use crate::round::{Mode, Profile, Report, Run};
 use crate::rules::{Shares, Weighting};
 use crate::train::Local;
 
-/// A client's largest weight, as a multiple of an equal share.
+/// Maximum weight of a client, as a multiple of an equal share.
 pub const CAP: f64 = 1.6;
 
-/// The final weights of these clients: the rule's own, made safe in hardened mode, and summing to 1.
+/// The final weights of these clients: those of the rule, capped in hardened mode, with a sum of 1.
 pub fn shares(weighting: &dyn Weighting, mode: Mode, profiles: &[&Profile], memory: &mut Memory) -> Shares {
     let mut shares = match mode {
         Mode::Paper => weighting.shares(profiles, memory),
@@ -32,7 +32,7 @@ pub fn shares(weighting: &dyn Weighting, mode: Mode, profiles: &[&Profile], memo
             shares
         }
     };
-    // Rules sum to 1 but for rounding; dividing once here makes λ = 0 and FedAvg the same bits.
+    // A rule's weights sum to 1 up to rounding; dividing once here makes λ = 0 bit-identical to FedAvg.
     let sum: f64 = shares.weight.iter().sum();
     for weight in &mut shares.weight {
         *weight /= sum;
@@ -58,7 +58,7 @@ fn median(mut sizes: Vec<u64>) -> u64 {
     if sizes.len() % 2 == 1 { sizes[middle] } else { sizes[middle - 1].midpoint(sizes[middle]) }
 }
 
-/// min(cap, f w_k) with f such that they sum to 1; what all clients at 0 leave over is shared equally.
+/// min(cap, f w_k) with f such that they sum to 1; if all uncapped weights are 0, they share the rest equally.
 fn filled(weights: &[f64], cap: f64) -> Vec<f64> {
     let mut capped = vec![false; weights.len()];
     loop {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_over_the_cap_is_shared_in_proportion() {
+    fn weight_above_the_cap_is_redistributed_in_proportion() {
         let close = |got: Vec<f64>, want: &[f64]| {
             assert!(got.iter().zip(want).all(|(a, b)| (a - b).abs() < 1e-15), "{got:?}");
         };
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_median_of_an_even_number_lies_in_the_middle() {
+    fn the_median_of_an_even_number_of_values_is_their_midpoint() {
         assert_eq!(median(vec![5, 1, 9]), 5);
         assert_eq!(median(vec![4, 1, 9, 6]), 5);
         assert_eq!(median(vec![u64::MAX, u64::MAX]), u64::MAX);

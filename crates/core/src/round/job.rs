@@ -8,20 +8,20 @@ use crate::stream::Key;
 use crate::train::Local;
 use std::sync::Arc;
 
-/// One client's work in one round. With the client's data and the memory that it names, it says everything.
+/// One client's work in one round. Nothing else is needed but the client's data and the memory named here.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// Who.
+    /// The client.
     pub client: ClientId,
-    /// Where the client's random numbers come from; it says nothing about the run's seed.
+    /// Key of the client's random numbers; it reveals nothing about the run's seed.
     pub key: Key,
-    /// The last round in which an update of this client was accepted: the memory to go on from.
+    /// The last round in which an update of this client was accepted: the memory to continue from.
     pub accepted: Option<u32>,
-    /// What all clients of the round get.
+    /// What all clients of a round receive.
     pub offer: Arc<Offer>,
 }
 
-/// What all clients of a round get.
+/// What all clients of a round receive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Offer {
     /// The round.
@@ -30,19 +30,19 @@ pub struct Offer {
     pub strategy: String,
     /// How to train, with the round's learning rate.
     pub local: Local,
-    /// Q, for losses that use it.
+    /// The reference label distribution Q, for losses that use it.
     pub reference: Reference,
     /// The global model.
     pub params: Arc<Params>,
-    /// Vectors that travel beside it.
+    /// Vectors sent along with the model.
     pub carried: Arc<Memory>,
 }
 
-/// What clients are asked once, at their first contact.
+/// What each client is asked once, at its first contact.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Survey {
-    /// Which label statistic.
+    /// The label statistic.
     pub ask: Ask,
-    /// The Q that distances refer to.
+    /// The reference label distribution Q that distances refer to.
     pub reference: Reference,
 }

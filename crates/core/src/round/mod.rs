@@ -1,4 +1,4 @@
-//! One round as pure functions: `plan` says who does what, `close` turns checked updates into the next state.
+//! One round as pure functions: `plan` assigns the jobs, `close` turns checked updates into the next state.
 //! Enrolment and acceptance check everything that a client claims.
 
 pub(crate) mod acceptance;

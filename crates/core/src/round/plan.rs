@@ -1,4 +1,4 @@
-//! Who does what in the next round. Pure: the same state gives the same jobs.
+//! Client selection and the jobs of the next round. Pure: the same state gives the same jobs.
 
 use crate::round::{ClientId, Job, Offer, Run, State};
 use crate::stream::{Key, Purpose};
@@ -23,13 +23,13 @@ pub fn plan(run: &Run, state: &State) -> Vec<Job> {
     cohort(run, state).into_iter().map(job).collect()
 }
 
-/// K = max(1, floor(fraction N)): how many of N clients a round asks.
+/// K = max(1, floor(fraction N)): number of clients per round, of N in total.
 pub fn cohort_size(fraction: f64, clients: usize) -> usize {
     // A fraction such as 0.29 times 100 must not fall just below its integer.
     ((fraction * clients as f64 + 1e-9) as usize).max(1)
 }
 
-/// K clients, each equally likely, without replacement.
+/// K clients, drawn uniformly without replacement.
 fn cohort(run: &Run, state: &State) -> Vec<ClientId> {
     let mut clients: Vec<ClientId> = state.roster.iter().map(|profile| profile.client).collect();
     let size = cohort_size(run.fraction, clients.len());

@@ -1,29 +1,29 @@
-//! What is known of a client: pinned at its first contact, the same in every round.
+//! What is known about a client: fixed at its first contact, the same in every round.
 
 use crate::labels::Statistic;
 use serde::{Deserialize, Serialize};
 
-/// A client's number.
+/// The id of a client.
 pub type ClientId = u32;
 
-/// What the server knows of a client.
+/// What the server knows about a client.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Profile {
-    /// Who.
+    /// The client.
     pub client: ClientId,
-    /// Training samples.
+    /// Number of training samples.
     pub size: u64,
-    /// The label statistic that the strategy asks for, and no other.
+    /// The label statistic that the strategy asks for.
     pub statistic: Statistic,
 }
 
-/// What a client has. It stays at the client.
+/// A client's data, which never leave the client.
 #[derive(Clone, Debug)]
 pub struct ClientData {
-    /// Rows that it trains on.
+    /// Training rows.
     pub rows: Vec<u32>,
-    /// Rows that it keeps back from training.
+    /// Rows held out from training.
     pub holdout: Vec<u32>,
-    /// Label counts of the rows that it trains on.
+    /// Label counts of the training rows.
     pub counts: Vec<u64>,
 }

@@ -1,15 +1,15 @@
-//! What happened in a round: one type from the server's sum to the tables, and one line of `rounds.jsonl`.
+//! The record of a round: one type from aggregation to the tables, and one line of `rounds.jsonl`.
 
 use crate::labels::{Reference, Statistic, tvd};
 use crate::round::{Checked, ClientFailure, ClientId, Drift, Job, Profile, State};
 use crate::rules::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// One round. `close` writes down who counted how much, and why; what is measured around it is filled in by the loop
-/// over rounds. Accuracies are fractions; what does not apply is `None`, and null in JSON.
+/// One round. `close` records the clients' weights and their parts; the loop over rounds adds its measurements.
+/// Accuracies are fractions; what does not apply is `None`, and null in JSON.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RoundRecord {
-    /// Which round, counted from 1.
+    /// The round, counted from 1.
     pub round: u32,
     /// Accuracy of the global model after the round; null if it was not evaluated.
     pub accuracy: Option<f64>,
@@ -19,26 +19,26 @@ pub struct RoundRecord {
     pub seconds: f64,
     /// Bytes that clients sent; in a simulation, what they would have sent.
     pub bytes_up: u64,
-    /// Bytes that were sent to clients; in a simulation, what would have been.
+    /// Bytes sent to clients; in a simulation, what would have been sent.
     pub bytes_down: u64,
     /// Hash of the global model after the round.
     pub model_hash: String,
     /// A short hash of every tensor.
     pub tensor_hashes: Vec<String>,
-    /// Effective number of clients, 1 / Σ s²: how many clients of equal weight would mix as much.
+    /// Effective number of clients, 1 / Σ s².
     pub effective_clients: Option<f64>,
     /// How far the clients' models drifted apart.
     #[serde(default)]
     pub drift: Option<Drift>,
-    /// Why the model stayed as it was, if it did.
+    /// Why the model stayed unchanged, if it did.
     pub unchanged: Option<String>,
-    /// How many clients were enrolled; unknown in records of earlier versions.
+    /// Number of enrolled clients; unknown in records of earlier versions.
     #[serde(default)]
     pub roster: Option<usize>,
-    /// Accuracy of each class, where asked for.
+    /// Accuracy of each class, if asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub class_accuracy: Option<Vec<Option<f64>>>,
-    /// Accuracy on the clients' own label distributions, where asked for.
+    /// Per-client accuracy, on each client's label distribution, if asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client_accuracy: Option<Spread>,
     /// The clients of the cohort, by id.
@@ -48,19 +48,19 @@ pub struct RoundRecord {
 /// One client in one round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientRecord {
-    /// Who.
+    /// The client.
     pub client: ClientId,
-    /// Its training samples.
+    /// Its number of training samples.
     pub size: u64,
-    /// Total variation distance of its labels to the reference; null where the server does not know it.
+    /// Total variation distance of its labels to the reference; null if unknown to the server.
     pub tvd: Option<f64>,
-    /// What it said about its labels.
+    /// The label statistic that it reported.
     pub statistic: Statistic,
-    /// What its labels earned it.
+    /// Its share by label quality.
     pub quality_share: Option<f64>,
-    /// What its size earned it.
+    /// Its share by size.
     pub size_share: Option<f64>,
-    /// Its weight in the aggregate; null if it did not count.
+    /// Its weight in the aggregate; null if its update was not used.
     pub weight: Option<f64>,
     /// Optimiser steps made; unknown in records of earlier versions.
     #[serde(default)]
@@ -72,15 +72,15 @@ pub struct ClientRecord {
     pub first_loss: Option<f64>,
     /// Mean training loss of its last local epoch.
     pub last_loss: Option<f64>,
-    /// Whether it had lost the memory that its job named; carried vectors are then no longer exact means.
+    /// Whether it had lost the memory named in its job; carried vectors are then no longer exact means.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]
     pub forgot: bool,
-    /// Why it did not count, as a sentence in JSON.
+    /// Why its update was not used; a sentence in JSON.
     #[serde(serialize_with = "sentence", deserialize_with = "from_sentence")]
     pub failure: Option<ClientFailure>,
 }
 
-/// A quantity over all clients.
+/// The distribution of a quantity over all clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Spread {
     /// Its mean.
@@ -92,12 +92,12 @@ pub struct Spread {
 }
 
 impl RoundRecord {
-    /// The round that begins in this state, before anything is known of it.
+    /// An empty record of the round that begins in this state.
     pub(crate) fn new(state: &State) -> Self {
         Self { round: state.round + 1, roster: Some(state.roster.len()), ..Self::default() }
     }
 
-    /// Writes in what each accepted client counted.
+    /// Records the weight of each accepted client.
     pub(crate) fn count(&mut self, shares: &Shares) {
         let accepted = self.clients.iter_mut().filter(|client| client.failure.is_none());
         for (k, client) in accepted.enumerate() {
@@ -140,7 +140,7 @@ impl ClientRecord {
 }
 
 impl Spread {
-    /// The spread of some values; there is at least one.
+    /// The spread of at least one value.
     pub fn of(mut values: Vec<f64>) -> Self {
         values.sort_by(f64::total_cmp);
         let n = values.len() as f64;

@@ -1,4 +1,4 @@
-//! What is constant during a run, and all that changes.
+//! What is constant during a run, and everything that changes.
 
 use crate::labels::Reference;
 use crate::memory::Memory;
@@ -16,60 +16,60 @@ use std::sync::Arc;
 pub struct Run {
     /// The strategy.
     pub strategy: Strategy,
-    /// Where jobs' keys come from.
+    /// Seed of the jobs' keys.
     pub seed: u64,
-    /// Where cohorts come from.
+    /// Seed of client selection.
     pub cohort_seed: u64,
-    /// Share of the roster that a round asks.
+    /// Fraction of the roster selected per round.
     pub fraction: f64,
     /// How clients train.
     pub local: Local,
-    /// Accepted updates below which a round leaves the model as it is; at least 1.
+    /// Minimum number of accepted updates, at least 1; with fewer, a round leaves the model unchanged.
     pub quorum: usize,
-    /// How far clients' claims are believed.
+    /// How far clients' claims are trusted.
     pub mode: Mode,
-    /// Largest size that a client can be enrolled with.
+    /// Largest size that a client may claim.
     pub largest_size: u64,
-    /// Whether the roster is complete before the first round. A strategy that carries vectors needs that anyway.
+    /// Whether all clients must be enrolled before the first round. Strategies with carried vectors need that anyway.
     pub fixed_roster: bool,
 }
 
 impl Run {
-    /// Whether clients may not join after the first round: weights over all of them would change.
+    /// Whether clients may not join after the first round, because weights over the whole roster would change.
     fn needs_roster(&self) -> bool {
         self.fixed_roster || !self.strategy.local.needs().carries.is_empty()
     }
 }
 
-/// How far clients' claims about themselves are believed.
+/// How far clients' claims about themselves are trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// As the paper has it: claims within their possible range count as they are.
+    /// As in the paper: every possible claim is taken at face value.
     #[default]
     Paper,
     /// Sizes are capped at the round's median, then weights at 1.6/K.
     Hardened,
 }
 
-/// All that changes during a run: plain data, so a checkpoint is its bytes.
+/// Everything that changes during a run: plain data, which a checkpoint stores as bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct State {
     /// The next round.
     pub round: u32,
     /// The global model.
     pub params: Arc<Params>,
-    /// Q.
+    /// The reference label distribution Q.
     pub reference: Reference,
     /// Enrolled clients, by id.
     pub roster: Vec<Profile>,
-    /// The server's copy of vectors that travel beside the model.
+    /// The server's copy of the carried vectors.
     pub carried: Arc<Memory>,
-    /// What the weighting remembers.
+    /// Memory of the weighting rule.
     pub weighting: Memory,
-    /// What the server's step remembers.
+    /// Memory of the server rule.
     pub server: Memory,
-    /// For strategies whose clients remember: each one's last accepted round.
+    /// The last accepted round of each client, for strategies whose clients keep a memory.
     pub accepted: BTreeMap<ClientId, u32>,
 }
 
@@ -92,7 +92,7 @@ impl State {
         }
     }
 
-    /// Enrols a client after every check of what it says; its profile holds for the run.
+    /// Enrols a client after checking its profile, which is fixed for the run.
     pub fn enrol(&mut self, run: &Run, profile: Profile) -> Result<(), Refusal> {
         enrolment::check(run, &self.reference, &profile)?;
         match self.roster.binary_search_by_key(&profile.client, |known| known.client) {

@@ -8,38 +8,38 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use thiserror::Error;
 
-/// What a client says of its work in one round.
+/// A client's report on its work in one round.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The round that the work belongs to.
+    /// The round.
     pub round: u32,
     /// Optimiser steps made.
     pub steps: u64,
-    /// lr ‖a‖₁ of those steps: how far a constant gradient of one would have carried.
+    /// lr ‖a‖₁ of those steps: how far a constant gradient of one would have moved a parameter.
     pub reach: f64,
     /// Mean loss per sample of the first and of the last local epoch.
     pub losses: [f64; 2],
-    /// Whether the client had the memory that its job names; true where there is nothing to remember.
+    /// Whether the client had the memory named in its job; true if there is nothing to remember.
     pub remembers: bool,
 }
 
 /// What a client sends back.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Upload {
-    /// Who.
+    /// The client.
     pub client: ClientId,
     /// Its trained model w_k.
     pub params: Params,
-    /// By how much each carried vector changed.
+    /// The change of each carried vector.
     pub carried: Memory,
-    /// What it says of its work.
+    /// Its report.
     pub report: Report,
 }
 
 /// How one client's job ended.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
-    /// Who.
+    /// The client.
     pub client: ClientId,
     /// An update that passed every check, or why there is none.
     pub answer: Result<Checked, ClientFailure>,
@@ -58,13 +58,13 @@ pub enum UpdatePart<'a> {
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("the update of client {client} cannot be read back: {why}")]
 pub struct ReadFailure {
-    /// Whose.
+    /// The client.
     pub client: ClientId,
-    /// What the store said.
+    /// The reason.
     pub why: String,
 }
 
-/// The updates of one round, in client order. Every one of them was checked when it arrived.
+/// The updates of one round, in client order. All of them were checked on arrival.
 pub trait Updates {
     /// How each client's job ended, in client order.
     fn outcomes(&self) -> &[Outcome];
@@ -81,7 +81,7 @@ pub trait Updates {
 /// Values read at once from each update: small enough for a core's cache.
 pub const BLOCK: usize = 4096;
 
-/// The accepted updates of a round, in client order. Each value is read once: the drift is summed up while the rule
+/// The accepted updates of a round, in client order. Each value is read once: the drift is computed while the rule
 /// combines.
 pub struct Accepted<'a> {
     updates: &'a dyn Updates,
@@ -100,7 +100,7 @@ impl<'a> Accepted<'a> {
         Self { updates, indices, reports, drift }
     }
 
-    /// What each accepted client says of its work.
+    /// The reports of the accepted clients.
     pub fn reports(&self) -> &[Report] {
         &self.reports
     }
@@ -110,7 +110,7 @@ impl<'a> Accepted<'a> {
         self.drift.finish()
     }
 
-    /// Visits a range of a part in blocks: where the block starts in the range, and each client's values.
+    /// Visits a range of a part block by block, with the block's start in the range and each client's values.
     pub fn blocks(
         &mut self,
         part: UpdatePart<'_>,
@@ -160,8 +160,8 @@ pub struct InMemory {
 }
 
 impl InMemory {
-    /// Checks answers that may have arrived in any order. The same answer twice counts once; a client that gave two
-    /// different ones, or was not asked, does not count.
+    /// Checks answers that may have arrived in any order. A duplicate answer counts once; different answers of the same
+    /// client, and answers of clients that were not asked, are not used.
     pub fn new(
         run: &Run,
         state: &State,
@@ -215,7 +215,8 @@ impl Updates for InMemory {
         out: &mut [f32],
     ) -> Result<(), ReadFailure> {
         let client = self.outcomes[index].client;
-        let missing = || ReadFailure { client, why: format!("it has no {}..{}", range.start, range.end) };
+        let missing =
+            || ReadFailure { client, why: format!("values {}..{} are missing", range.start, range.end) };
         let values =
             self.part(index, part).and_then(|values| values.get(range.clone())).ok_or_else(missing)?;
         out.copy_from_slice(values);
@@ -233,7 +234,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn an_answer_that_comes_twice_counts_once_and_two_different_ones_do_not_count() {
+    fn a_duplicate_answer_counts_once_and_two_different_ones_do_not_count() {
         let run = Run {
             strategy: notation::strategy("fedavg", []).unwrap(),
             seed: 1,

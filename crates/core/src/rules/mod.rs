@@ -1,4 +1,4 @@
-//! The rules that a strategy consists of, how methods describe themselves, and how their names combine
+//! The rules of a strategy, the definition of a method, and how the names of methods combine
 //! (`fedprox+fedtvd:lambda=0.25`).
 
 pub mod notation;

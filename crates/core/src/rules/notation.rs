@@ -1,23 +1,23 @@
 //! Strategies by name: `fedprox+fedtvd:temperature=0.1+fedadam`.
 //!
-//! Each name contributes the rules in which it departs from FedAvg, in any order. Two names that bring the
-//! same rule are an error; a rule that a method merely suggests gives way to any name that brings it.
+//! Each name contributes the rules in which it differs from FedAvg, in any order. Two names that define the same rule
+//! are an error; a rule that a method merely suggests is replaced by any name that defines it.
 
 use crate::rules::{Recipe, Rule, Settings, Spec, Strategy};
 use crate::settings::{Param, ParamError, nearest};
 use crate::strategy;
 use thiserror::Error;
 
-/// Why a name does not give a strategy.
+/// Why a name is not a strategy.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NotationError {
-    /// Nothing between two plus signs, or nothing at all.
-    #[error("\"{0}\" lacks a strategy's name; write names joined by +, such as fedtvd+balanced")]
+    /// An empty name.
+    #[error("\"{0}\" has an empty strategy name; write names joined by +, such as fedtvd+balanced")]
     Empty(String),
     /// No method has this name.
     #[error("there is no strategy {name}; did you mean {nearest}? (fedtvd strategies lists all)")]
     Unknown {
-        /// What was typed.
+        /// The name given.
         name: String,
         /// The nearest known name.
         nearest: String,
@@ -25,22 +25,22 @@ pub enum NotationError {
     /// The same name twice.
     #[error("{0} is named twice")]
     Twice(&'static str),
-    /// Two names bring the same rule.
+    /// Two names define the same rule.
     #[error("{first} and {second} both change {rule}; use one of them")]
     Clash {
-        /// The one.
+        /// The first method.
         first: &'static str,
-        /// The other.
+        /// The second method.
         second: &'static str,
-        /// What both change.
+        /// The rule that both define.
         rule: Rule,
     },
-    /// A rule that cannot be taken from a method.
+    /// A rule that another method must not change.
     #[error("{owner} cannot be combined with {other}, which changes {rule}: {why}")]
     Inseparable {
-        /// The method that must keep the rule.
+        /// The method that does not allow it.
         owner: &'static str,
-        /// The method that brings another.
+        /// The method that changes the rule.
         other: &'static str,
         /// The rule.
         rule: Rule,
@@ -48,36 +48,36 @@ pub enum NotationError {
         why: &'static str,
     },
     /// Text after a colon that is not name=value.
-    #[error("\"{0}\" sets nothing; parameters are written name=value, as in fedtvd:lambda=0.5")]
+    #[error("\"{0}\" is not a parameter; write name=value, as in fedtvd:lambda=0.5")]
     NoSetting(String),
     /// No named method has this parameter.
     #[error("{strategy} has no parameter {param}; {known}")]
     NoSuchParam {
         /// The strategy.
         strategy: String,
-        /// What was typed.
+        /// The name given.
         param: String,
-        /// What there is.
+        /// The parameters that exist.
         known: String,
     },
-    /// Two named methods have it.
+    /// Two of the methods have this parameter.
     #[error("{first} and {second} both have {param}; write {first}.{param} or {second}.{param}")]
     Ambiguous {
-        /// The one.
+        /// The first method.
         first: &'static str,
-        /// The other.
+        /// The second method.
         second: &'static str,
         /// The parameter.
         param: String,
     },
-    /// A value that cannot be.
+    /// A value that is not allowed.
     #[error(transparent)]
     Param(#[from] ParamError),
 }
 
 /// A strategy by its name, with further parameters as (name, value) pairs.
 ///
-/// A parameter's name may carry its method's, `fedadam.lr`, and must where two methods share it.
+/// A parameter's name may be prefixed with its method's, `fedadam.lr`, and must be if two methods share it.
 pub fn strategy<'a>(
     name: &str,
     settings: impl IntoIterator<Item = (&'a str, &'a str)>,
@@ -125,7 +125,7 @@ fn own_param(spec: &'static Spec, strategy: &str, name: &str) -> Result<&'static
 fn no_such_param(specs: &[&Spec], strategy: &str, param: &str) -> NotationError {
     let names: Vec<&str> = specs.iter().flat_map(|spec| spec.params).map(|param| param.name).collect();
     let known = match (nearest(param, names.iter().copied()), names.len()) {
-        (None, _) => "it has none".to_owned(),
+        (None, _) => "it has no parameters".to_owned(),
         (Some(only), 1) => format!("it has {only}"),
         (Some(close), _) => format!("did you mean {close}? it has {}", names.join(", ")),
     };
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn each_name_brings_its_own_parts() {
+    fn each_name_contributes_its_own_rules() {
         let mixed = strategy("fedprox+fedtvd:temperature=0.1+fedadam", [("lambda", "0.25")]).unwrap();
         let printed = format!("{:?} {:?} {:?}", mixed.local, mixed.weighting, mixed.server);
         assert_eq!(mixed.label, "fedprox+fedtvd:lambda=0.25:temperature=0.1+fedadam");
@@ -198,14 +198,14 @@ mod tests {
     }
 
     #[test]
-    fn a_label_gives_the_same_strategy_back() {
+    fn a_label_parses_to_the_same_strategy() {
         let first = strategy("fedtvd:temperature=0.1+balanced", [("tau", "0.5")]).unwrap();
         let again = strategy(&first.label, []).unwrap();
         assert_eq!(format!("{first:?}"), format!("{again:?}"));
     }
 
     #[test]
-    fn a_suggested_part_gives_way() {
+    fn a_suggested_rule_is_replaced_by_a_named_one() {
         let weights = |name| format!("{:?}", strategy(name, []).unwrap().weighting);
         assert_eq!(weights("scaffold"), weights("uniform"));
         assert_eq!(weights("scaffold+fedtvd"), weights("fedtvd"));
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_names_say_what_would_have_been_right() {
+    fn wrong_names_are_refused_with_what_would_have_been_right() {
         assert_eq!(
             refusal("fedtvd+uniform", &[]),
             "fedtvd and uniform both change the clients' weights; use one of them"
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(refusal("fedtvd", &[("lambda", "NaN")]), "lambda = NaN is not allowed; it must be 0 to 1");
         assert_eq!(
             refusal("fedtvd+", &[]),
-            "\"fedtvd+\" lacks a strategy's name; write names joined by +, such as fedtvd+balanced"
+            "\"fedtvd+\" has an empty strategy name; write names joined by +, such as fedtvd+balanced"
         );
         assert_eq!(refusal("fedtvd+fedtvd", &[]), "fedtvd is named twice");
         assert_eq!(
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn scaffold_keeps_the_mean() {
+    fn scaffold_refuses_other_ways_to_combine() {
         let message = refusal("median+scaffold", &[]);
         assert!(
             message.starts_with("scaffold cannot be combined with median, which changes how updates"),

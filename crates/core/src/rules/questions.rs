@@ -1,7 +1,7 @@
 //! The questions that a strategy answers, one small rule each.
 //!
-//! A rule is immutable; what it remembers goes in and out as [`Memory`]. It sees neither a network nor a
-//! data set nor a transport.
+//! A rule is immutable; what it remembers is passed in and out as [`Memory`]. It knows nothing of networks, data sets
+//! or transport.
 
 use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
@@ -10,36 +10,36 @@ use crate::round::{Accepted, ClientData, Profile, ReadFailure};
 use crate::train::{Local, Pass, TrainFailure, Trainer};
 use std::fmt::Debug;
 
-/// How much does each client count? Sees profiles, never parameters.
+/// What is the weight of each client? Sees profiles, never parameters.
 pub trait Weighting: Debug + Send + Sync {
-    /// What it needs to know of a client's labels.
+    /// The label statistic that it needs from clients.
     fn asks(&self) -> Ask;
-    /// The weights of these clients, which are in client order and at least one.
+    /// The weights of these clients: at least one, in client order.
     fn shares(&self, profiles: &[&Profile], memory: &mut Memory) -> Shares;
 }
 
-/// How much each client counts, and why.
+/// The clients' weights and the shares that they are made of.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shares {
-    /// What its labels earn it; `None` where labels play no part.
+    /// Share by label quality; `None` if labels play no part.
     pub quality: Option<Vec<f64>>,
-    /// What its size earns it: n_k / Σ n.
+    /// Share by size: n_k / Σ n.
     pub size: Vec<f64>,
-    /// What it counts; sums to 1.
+    /// Weight; the weights sum to 1.
     pub weight: Vec<f64>,
 }
 
-/// What does a client minimise? Cross-entropy of logits with something added, one number per class.
+/// What does a client minimise? Cross-entropy, with an offset added to the logit of each class.
 pub trait Loss: Debug + Send + Sync {
-    /// What is added for a client with these label counts.
+    /// The offsets for a client with these label counts.
     fn offsets(&self, counts: &[u64], reference: &Reference) -> Vec<f64>;
 }
 
 /// How does a client train?
 pub trait LocalRule: Debug + Send + Sync {
-    /// What the round must know of the rule.
+    /// What the round must know about the rule.
     fn needs(&self) -> Needs;
-    /// Trains a client for one round; what it remembers comes out new in [`Trained::memory`].
+    /// Trains a client for one round; its new memory is returned in [`Trained::memory`].
     fn train(
         &self,
         task: &Task<'_>,
@@ -48,32 +48,32 @@ pub trait LocalRule: Debug + Send + Sync {
     ) -> Result<Trained, TrainFailure>;
 }
 
-/// What the round must know of a local rule.
+/// What the round must know about a local rule.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Needs {
-    /// Vectors that travel beside the model.
+    /// Vectors sent along with the model.
     pub carries: &'static [Carried],
-    /// Whether clients keep something between their rounds.
+    /// Whether clients keep a memory between rounds.
     pub remembers: bool,
-    /// Proximal term of the passes that make the shared model: it bounds their reach.
+    /// Strength of the proximal term in the passes that train the shared model; it bounds their reach.
     pub mu: f64,
 }
 
-/// A vector that travels beside the model.
+/// A vector sent along with the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Carried {
     /// Its name.
     pub name: &'static str,
-    /// Which part of the model it is as long as.
+    /// The part of the model that has the same length.
     pub extent: Extent,
 }
 
 /// A part of the model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The trainable tensors: a vector like a gradient.
+    /// The trainable tensors, for vectors like gradients.
     Trainable,
-    /// The buffers: a vector like batch statistics.
+    /// The buffers, for vectors like batch statistics.
     Buffers,
 }
 
@@ -87,29 +87,29 @@ impl Extent {
     }
 }
 
-/// What a client is asked to do in one round.
+/// A client's task in one round.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
-    /// The model it starts from.
+    /// The model to start from.
     pub base: &'a Params,
-    /// The server's copy of the vectors that travel beside the model.
+    /// The server's copy of the carried vectors.
     pub carried: &'a Memory,
-    /// What the client has.
+    /// The client's data.
     pub client: &'a ClientData,
-    /// How it trains.
+    /// Local training settings.
     pub local: &'a Local,
-    /// The pass to start from: epochs, key and loss are in it.
+    /// The plain pass: epochs, key and loss offsets are set.
     pub pass: Pass<'a>,
 }
 
-/// What local training came to.
+/// The result of local training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trained {
     /// The model that goes to the server.
     pub params: Params,
-    /// By how much each carried vector changed.
+    /// The change of each carried vector.
     pub carried: Memory,
-    /// What the client keeps.
+    /// The client's new memory.
     pub memory: Memory,
     /// Optimiser steps made.
     pub steps: u64,
@@ -119,7 +119,7 @@ pub struct Trained {
     pub losses: [f64; 2],
 }
 
-/// How do weighted updates become one?
+/// How are weighted updates combined?
 pub trait Combine: Debug + Send + Sync {
     /// The next model before the server's step: all tensors, in f64. The weights sum to 1.
     fn combine(
@@ -130,8 +130,8 @@ pub trait Combine: Debug + Send + Sync {
     ) -> Result<Vec<f64>, ReadFailure>;
 }
 
-/// How does the global model move? Trainable tensors only.
+/// How does the server update the global model? Trainable tensors only.
 pub trait ServerRule: Debug + Send + Sync {
-    /// The next model, from the last one and what the clients came to.
+    /// The next model, from the last one and the combined model of the clients.
     fn step(&self, base: &[f32], aggregate: &[f64], memory: &mut Memory) -> Vec<f32>;
 }

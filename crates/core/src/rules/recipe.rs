@@ -1,21 +1,21 @@
-//! A strategy is a value made of independent rules; a recipe is the rules in which a method departs from FedAvg.
+//! A strategy is a value made of independent rules; a recipe holds the rules in which a method differs from FedAvg.
 
 use crate::rules::{Combine, LocalRule, Loss, ServerRule, Weighting};
 use std::fmt;
 use std::sync::Arc;
 
-/// The rules that a method brings. What is left out is FedAvg's.
+/// The rules that a method defines. FedAvg supplies the others.
 #[derive(Clone, Debug, Default)]
 pub struct Recipe {
-    /// How much each client counts.
+    /// The weight of each client.
     pub weighting: Option<Arc<dyn Weighting>>,
     /// What a client minimises.
     pub loss: Option<Arc<dyn Loss>>,
     /// How a client trains.
     pub local: Option<Arc<dyn LocalRule>>,
-    /// How updates become one.
+    /// How updates are combined.
     pub combine: Option<Arc<dyn Combine>>,
-    /// How the global model moves.
+    /// How the server updates the global model.
     pub server: Option<Arc<dyn ServerRule>>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Display for Rule {
 }
 
 impl Recipe {
-    /// The rules that it brings.
+    /// The rules that it defines.
     pub fn rules(&self) -> Vec<Rule> {
         let brought = [
             self.weighting.is_some().then_some(Rule::Weighting),
@@ -59,7 +59,7 @@ impl Recipe {
         brought.into_iter().flatten().collect()
     }
 
-    /// Both recipes' rules; where both bring one, this one's stays.
+    /// The rules of both recipes; if both define a rule, `self` takes precedence.
     pub fn or(self, other: Self) -> Self {
         Self {
             weighting: self.weighting.or(other.weighting),
@@ -71,19 +71,19 @@ impl Recipe {
     }
 }
 
-/// A complete recipe under its name.
+/// A complete recipe with its name.
 #[derive(Clone, Debug)]
 pub struct Strategy {
-    /// The name that gives this strategy back, such as `fedtvd:temperature=0.1+balanced`.
+    /// The name that parses to this strategy, such as `fedtvd:temperature=0.1+balanced`.
     pub label: String,
-    /// How much each client counts.
+    /// The weight of each client.
     pub weighting: Arc<dyn Weighting>,
     /// What a client minimises.
     pub loss: Arc<dyn Loss>,
     /// How a client trains.
     pub local: Arc<dyn LocalRule>,
-    /// How updates become one.
+    /// How updates are combined.
     pub combine: Arc<dyn Combine>,
-    /// How the global model moves.
+    /// How the server updates the global model.
     pub server: Arc<dyn ServerRule>,
 }

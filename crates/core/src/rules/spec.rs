@@ -1,6 +1,6 @@
-//! The definition of a method: name, paper, parameters with ranges, and how to make its recipe.
+//! The definition of a method: name, paper, parameters with ranges, and its recipe.
 //!
-//! Command line, configuration, help, documentation, sweeps and tests all read these and nothing else.
+//! Command line, configuration, help, documentation, sweeps and tests all use these definitions and no others.
 
 use crate::rules::{Recipe, Rule};
 use crate::settings::{Param, ParamError, Value};
@@ -12,15 +12,15 @@ use std::fmt;
 pub struct Spec {
     /// The name that users type.
     pub name: &'static str,
-    /// One sentence.
+    /// A description in one sentence.
     pub about: &'static str,
     /// Authors, title, venue, year.
     pub paper: &'static str,
-    /// What can be set.
+    /// Its parameters.
     pub params: &'static [Param],
-    /// A method whose rules it takes unless another name brings them.
+    /// A method whose rules it uses unless another name defines them.
     pub suggests: Option<&'static str>,
-    /// A rule that must stay its own or FedAvg's, with the reason.
+    /// A rule that no other method may define in a composition, with the reason.
     pub keeps: Option<(Rule, &'static str)>,
     /// General properties that this method does not have, with the reason.
     pub lacks: &'static [(Property, &'static str)],
@@ -40,18 +40,18 @@ impl Spec {
     }
 }
 
-/// What most methods have in common; the contract tests run each over every method that does not lack it.
+/// A property that most methods have. Contract tests check it for every method that does not list it as lacking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Property {
-    /// Equal clients with equal models give that model back, as FedAvg does.
+    /// Equal clients with equal models yield that model, as in FedAvg.
     AgreesOnEqualClients,
-    /// A client's local model is that of plain SGD on cross-entropy.
+    /// A client's local training is plain SGD on cross-entropy.
     TrainsPlainly,
     /// Clients of equal size and labels have equal weights.
     EqualWeightsForEqualClients,
-    /// The next model lies within the range of the clients' models, number by number.
+    /// Each parameter of the next model lies within the range of the clients' models.
     StaysBetweenTheClients,
-    /// Buffers become the clients' mean, with the weights of the round.
+    /// Buffers are averaged over the clients with the weights of the round.
     AveragesBuffers,
 }
 
@@ -67,10 +67,10 @@ impl Property {
 }
 
 impl fmt::Display for Property {
-    /// What a method without it is like.
+    /// Describes a method that lacks it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::AgreesOnEqualClients => "identical clients do not simply give back their common model",
+            Self::AgreesOnEqualClients => "identical clients do not simply yield their common model",
             Self::TrainsPlainly => "a client does not train by plain SGD on cross-entropy",
             Self::EqualWeightsForEqualClients => "equal clients can have unequal weights",
             Self::StaysBetweenTheClients => "the next model can lie outside the range of the clients' models",
@@ -90,16 +90,16 @@ impl Settings {
         Self(spec.params.iter().filter_map(default).collect())
     }
 
-    /// Sets one parameter from its text.
+    /// Parses and sets one parameter.
     pub fn set(&mut self, param: &'static Param, text: &str) -> Result<(), ParamError> {
         self.0.insert(param.name, param.parse(text)?);
         Ok(())
     }
 
-    /// A number that the spec declares.
+    /// The value of a numeric parameter.
     ///
     /// # Panics
-    /// When the spec declares no such number: a mistake in the strategy's file.
+    /// Panics if the spec declares no such number: a bug in the strategy's file.
     pub fn number(&self, name: &str) -> f64 {
         match self.0.get(name) {
             Some(Value::Number(value)) => *value,
@@ -107,10 +107,10 @@ impl Settings {
         }
     }
 
-    /// A flag that the spec declares.
+    /// The value of a flag.
     ///
     /// # Panics
-    /// When the spec declares no such flag: a mistake in the strategy's file.
+    /// Panics if the spec declares no such flag: a bug in the strategy's file.
     pub fn flag(&self, name: &str) -> bool {
         match self.0.get(name) {
             Some(Value::Flag(value)) => *value,
@@ -118,7 +118,7 @@ impl Settings {
         }
     }
 
-    /// What differs from the defaults, as `:name=value`.
+    /// The settings that differ from the defaults, as `:name=value`.
     pub(crate) fn changes(&self, spec: &Spec) -> String {
         let changed = spec.params.iter().filter(|param| self.0.get(param.name) != param.default().as_ref());
         changed.map(|param| format!(":{}={}", param.name, self.0[param.name].bare())).collect()

@@ -1,6 +1,6 @@
-//! The known name that comes closest to a mistyped one.
+//! Suggests the known name closest to a mistyped one.
 
-/// The closest of the known names by edit distance (swapped neighbours count once); `None` without names.
+/// The known name with the smallest edit distance (a swap of neighbours is one edit); `None` without names.
 pub fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known.into_iter().min_by_key(|name| strsim::osa_distance(typed, name))
 }

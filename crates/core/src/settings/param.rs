@@ -1,7 +1,7 @@
-//! What can be set, defined once for strategies and configurations: name, kind, default, range and one line of help.
+//! A parameter of a strategy or a configuration, defined once: name, kind, default, range and one line of help.
 //!
-//! A strategy's spec and the table of configuration keys are lists of these. Whatever reads or prints a parameter goes
-//! through here: `--set`, files, sweeps, `fedtvd init`, `fedtvd strategies` and the documentation.
+//! A strategy's spec and the table of configuration keys are lists of these. `--set`, files, sweeps, `fedtvd init`,
+//! `fedtvd strategies` and the documentation all read and print parameters through this module.
 
 use crate::settings::{Range, Value};
 
@@ -11,72 +11,72 @@ use thiserror::Error;
 /// One parameter of a strategy, or one key of a configuration.
 #[derive(Debug)]
 pub struct Param {
-    /// Its name; a key's with its table, such as `split.alpha`.
+    /// Its name; that of a key includes its table, such as `split.alpha`.
     pub name: &'static str,
-    /// What it may be, and what it is unless set.
+    /// Its kind of value and its default.
     pub kind: ParamKind,
     /// One line of help.
     pub about: &'static str,
 }
 
-/// What a parameter may be, and what it is unless set.
+/// A kind of value, with the default.
 #[derive(Clone, Copy, Debug)]
 pub enum ParamKind {
     /// Any text.
     Text {
-        /// What it is unless set.
+        /// The default.
         default: &'static str,
     },
-    /// One of some words.
+    /// One of a set of words.
     Choice {
-        /// What it is unless set.
+        /// The default.
         default: &'static str,
-        /// All that are allowed.
+        /// The allowed words.
         choices: &'static [&'static str],
     },
     /// A whole number.
     Whole {
-        /// What it is unless set.
+        /// The default.
         default: u64,
-        /// The least.
+        /// The minimum.
         low: u64,
-        /// The greatest.
+        /// The maximum.
         high: u64,
     },
     /// A seed that follows the run's seed unless set.
     Seed,
     /// A number within a range.
     Number {
-        /// What it is unless set.
+        /// The default.
         default: f64,
-        /// Where it may lie.
+        /// The allowed range.
         range: Range,
     },
     /// True or false.
     Flag {
-        /// What it is unless set.
+        /// The default.
         default: bool,
     },
-    /// A list of texts, one per layer of a model; empty unless set.
+    /// A list of strings, one per layer of a model; empty by default.
     Layers,
-    /// A label distribution: uniform (unless set), aggregated, or one number per class.
+    /// A label distribution: uniform (the default), aggregated, or one number per class.
     Distribution,
 }
 
-/// A value that a parameter cannot have.
+/// A value that a parameter does not allow.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{name} = {value} is not allowed; it must be {expected}")]
 pub struct ParamError {
-    /// Which parameter.
+    /// The parameter.
     pub name: String,
-    /// What was given.
+    /// The value given.
     pub value: String,
-    /// What would have been right.
+    /// What is allowed.
     pub expected: String,
 }
 
 impl ParamError {
-    /// A value that is not what was expected; a number is shown as people write it.
+    /// The error for an unexpected value; numbers are shown without a trailing `.0`.
     pub fn new(name: &str, value: &Value, expected: impl fmt::Display) -> Self {
         let value = if let Value::Number(number) = value { number.to_string() } else { value.to_string() };
         Self { name: name.to_owned(), value, expected: expected.to_string() }
@@ -109,7 +109,7 @@ impl Param {
         Self { name, kind: ParamKind::Flag { default }, about }
     }
 
-    /// What it is unless set; `None` for a seed, which follows the run's.
+    /// The default; `None` for a seed, which follows the run's seed.
     pub fn default(&self) -> Option<Value> {
         Some(match self.kind {
             ParamKind::Text { default } | ParamKind::Choice { default, .. } => {
@@ -124,7 +124,7 @@ impl Param {
         })
     }
 
-    /// The value that an unquoted text stands for, as it is kept.
+    /// Parses unquoted text and converts it as [`Param::check`] does.
     pub fn parse(&self, text: &str) -> Result<Value, ParamError> {
         self.check(match self.kind {
             ParamKind::Text { .. } | ParamKind::Choice { .. } => Value::Text(text.to_owned()),
@@ -132,7 +132,7 @@ impl Param {
         })
     }
 
-    /// The value as it is kept: a whole number where a number is expected becomes one, and 1e3 a whole number.
+    /// Converts a value to the parameter's kind, for instance 1 to 1.0 or 1e3 to 1000, or refuses it.
     pub fn check(&self, value: Value) -> Result<Value, ParamError> {
         let list = |fits: fn(&Value) -> bool| matches!(&value, Value::List(items) if items.iter().all(fits));
         let word = |words: &[&str]| matches!(&value, Value::Text(word) if words.contains(&word.as_str()));
@@ -167,7 +167,7 @@ impl Param {
     }
 }
 
-/// The whole number that a value is. 1e3 is a float to TOML and a thousand to everyone else.
+/// The whole number that a value represents. 1e3 is a float in TOML and a thousand to everyone else.
 fn whole(value: &Value) -> Option<u64> {
     match *value {
         Value::Whole(whole) => Some(whole),
@@ -177,7 +177,7 @@ fn whole(value: &Value) -> Option<u64> {
 }
 
 impl fmt::Display for ParamKind {
-    /// What would be right.
+    /// Describes what is allowed, for messages.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text { .. } => f.write_str("text"),
@@ -187,7 +187,7 @@ impl fmt::Display for ParamKind {
             Self::Seed => f.write_str("a whole number that is not negative"),
             Self::Number { range, .. } => range.fmt(f),
             Self::Flag { .. } => f.write_str("true or false"),
-            Self::Layers => f.write_str("a list of texts, one per layer"),
+            Self::Layers => f.write_str("a list of strings, one per layer"),
             Self::Distribution => f.write_str("uniform, aggregated, or a list of numbers, one per class"),
         }
     }
@@ -198,7 +198,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_kept_as_its_kind_or_refused_with_what_would_have_been_right() {
+    fn a_value_is_converted_to_its_kind_or_refused_with_what_is_allowed() {
         let lambda = Param::number("lambda", 0.5, Range::UNIT, "a share");
         let rounds = Param::whole("rounds", 50, (1, 1000), "a count");
         let mode = ParamKind::Choice { default: "a", choices: &["a", "b", "c"] };

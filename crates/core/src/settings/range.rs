@@ -1,22 +1,22 @@
-//! Where a number may lie.
+//! The allowed range of a number.
 
 use std::fmt;
 
-/// From low to high, both included unless `open`, which leaves out the low end.
+/// From low to high, both included; `open` excludes the low end.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Range {
     /// The low end.
     pub low: f64,
-    /// The high end; infinity, which is never included, for none.
+    /// The high end; infinity, which is never included, means no limit.
     pub high: f64,
-    /// Whether the low end is left out.
+    /// Whether the low end is excluded.
     pub open: bool,
 }
 
 impl Range {
     /// From 0 to 1.
     pub const UNIT: Self = Self::closed(0.0, 1.0);
-    /// Any number that is not negative.
+    /// Any non-negative number.
     pub const NOT_NEGATIVE: Self = Self::closed(0.0, f64::INFINITY);
     /// From 0 to anything below 1.
     pub const BELOW_ONE: Self = Self::closed(0.0, 1f64.next_down());
@@ -33,7 +33,7 @@ impl Range {
         Self { low, high, open: true }
     }
 
-    /// Whether a value lies in it.
+    /// Whether it contains a value.
     pub fn contains(&self, value: f64) -> bool {
         value.is_finite() && value <= self.high && (value > self.low || !self.open && value == self.low)
     }

@@ -1,9 +1,9 @@
-//! What a parameter can be set to.
+//! The value of a parameter.
 
 use std::fmt;
 use toml_writer::ToTomlValue as _;
 
-/// A value as TOML knows it.
+/// A TOML value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Text.
@@ -14,12 +14,12 @@ pub enum Value {
     Whole(u64),
     /// True or false.
     Flag(bool),
-    /// Several of them.
+    /// A list.
     List(Vec<Value>),
 }
 
 impl Value {
-    /// The value that an unquoted text stands for: true or false, a number, otherwise the text itself.
+    /// Parses unquoted text: true or false, a number, otherwise the text itself.
     pub fn of_text(text: &str) -> Self {
         let flag = || text.parse().ok().map(Self::Flag);
         let whole = || text.parse().ok().map(Self::Whole);
@@ -27,7 +27,7 @@ impl Value {
         flag().or_else(whole).or_else(number).unwrap_or_else(|| Self::Text(text.to_owned()))
     }
 
-    /// The number that it is, whole or not.
+    /// Its numeric value, whole or not.
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -36,7 +36,7 @@ impl Value {
         }
     }
 
-    /// Without quotation marks, as in a strategy's name or behind `--set`.
+    /// Without quotation marks, as in a strategy's name or after `--set`.
     pub fn bare(&self) -> String {
         match self {
             Self::Text(text) => text.clone(),
@@ -51,7 +51,7 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => f.write_str(&text.to_toml_value()),
-            // A float keeps its point, so that it is a float again when read.
+            // A float keeps its decimal point, so that it is read back as a float.
             Self::Number(number) => write!(f, "{number:?}"),
             Self::Whole(whole) => whole.fmt(f),
             Self::Flag(flag) => flag.fmt(f),

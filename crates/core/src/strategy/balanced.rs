@@ -5,8 +5,8 @@
 //! loss = -z[y] + ln Σ_c exp z[c],   z = f(x) + o      while training; predictions use f alone
 //! ```
 //!
-//! With p(x|y) shared by all clients, the minimiser at tau = 1 is the posterior under Q, the same for every
-//! client: what FedTVD weighs down is gone at its cause. Nothing more leaves the client.
+//! If all clients share p(x|y), the minimiser at tau = 1 is the posterior under Q, the same for every client: this
+//! removes the cause of the skew that FedTVD down-weights. No additional data leave the client.
 //!
 //! Ren et al., "Balanced Meta-Softmax", NeurIPS 2020; Menon et al., "Long-tail learning via logit adjustment", ICLR 2021.
 
@@ -27,13 +27,13 @@ pub(super) const SPEC: Spec = Spec {
             "floor",
             1e-4,
             Range::above(0.0, 1.0),
-            "smallest label share; it decides for classes that a client lacks",
+            "lower bound on label shares, for classes that a client lacks",
         ),
     ],
     lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
     ..Spec::new(
         "balanced",
-        "each client's loss is adjusted for its own label distribution; nothing more leaves the client",
+        "each client's loss is adjusted for its own label distribution; no additional data leave the client",
         "balanced softmax (Ren et al., NeurIPS 2020; Menon et al., ICLR 2021) as a client's loss",
         build,
     )

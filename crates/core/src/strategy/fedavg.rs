@@ -1,4 +1,4 @@
-//! FedAvg: what every other method departs from.
+//! FedAvg: the baseline that every other method modifies.
 //!
 //! ```text
 //! p_k = n_k / Σ n_j                          over the round's clients
@@ -34,7 +34,7 @@ pub(super) const SPEC: Spec = Spec {
     )
 };
 
-/// FedAvg adds nothing to a composition unless its server step is set.
+/// FedAvg adds nothing to a composition unless its server learning rate is set.
 fn build(settings: &Settings) -> Recipe {
     let server_lr = settings.number("server_lr");
     if server_lr == 1.0 {
@@ -43,7 +43,7 @@ fn build(settings: &Settings) -> Recipe {
     Recipe { server: Some(Arc::new(Adopt { server_lr })), ..Recipe::default() }
 }
 
-/// Fills what a recipe leaves out.
+/// Completes a recipe with FedAvg's rules.
 pub(crate) fn complete(recipe: Recipe, label: String) -> Strategy {
     Strategy {
         label,
@@ -110,7 +110,7 @@ impl LocalRule for Plain {
 }
 
 impl From<LocalRun> for Trained {
-    /// A client that neither carries nor keeps anything.
+    /// The result of a client without carried vectors or memory.
     fn from(LocalRun { params, steps, reach, losses }: LocalRun) -> Self {
         Self { params, carried: Memory::default(), memory: Memory::default(), steps, reach, losses }
     }

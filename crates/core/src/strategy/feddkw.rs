@@ -7,7 +7,7 @@
 //! s_k     = lambda pi_k + (1 - lambda) n_k / Σ_j n_j                  lambda = 1: FedDkw
 //! ```
 //!
-//! D is updated before the weights of the same round. A client is seen when an update of its is accepted.
+//! D is updated before the weights of the same round. A client counts as seen once one of its updates is accepted.
 //!
 //! "FedDkw: Federated Learning with Dynamic Kullback-Leibler-divergence Weight", ACM 2023, 10.1145/3594779.
 
@@ -66,7 +66,7 @@ impl Weighting for Dkw {
         let d = mean(&seen);
         remember(memory, &seen);
         let floored: Vec<f64> = own.iter().map(|p| kl(p, &d).max(self.floor)).collect();
-        // 1/kl in units of the largest, which no floor is too low for.
+        // 1/kl relative to the largest, so that a tiny floor cannot overflow.
         let least = floored.iter().copied().fold(f64::INFINITY, f64::min);
         let inverse: Vec<f64> = floored.iter().map(|kl| least / kl).collect();
         let sum: f64 = inverse.iter().sum();
@@ -99,10 +99,10 @@ fn remember(memory: &mut Memory, seen: &BTreeMap<u64, Vec<f64>>) {
     memory.put("distributions", seen.values().flatten().copied().collect::<Vec<_>>());
 }
 
-/// P_k of the counts that a client was enrolled with.
+/// P_k, from the counts that the client reported at enrolment.
 ///
 /// # Panics
-/// When it was enrolled with something else, which enrolment refuses.
+/// Panics if it reported another statistic, which enrolment refuses.
 fn distribution(profile: &Profile) -> Vec<f64> {
     match &profile.statistic {
         // Not the profile's size, which hardened mode caps.

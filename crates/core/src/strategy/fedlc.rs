@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
     lacks: &[(Property::TrainsPlainly, "its loss is not plain cross-entropy unless labels are balanced")],
     ..Spec::new(
         "fedlc",
-        "each client's logits are calibrated by its own label counts; nothing more leaves the client",
+        "each client's logits are calibrated by its own label counts; no additional data leave the client",
         "Zhang et al., Federated Learning with Label Distribution Skew via Logits Calibration, ICML 2022",
         build,
     )
@@ -34,7 +34,7 @@ fn build(settings: &Settings) -> Recipe {
     Recipe { loss: Some(Arc::new(Calibrated { tau })), ..Recipe::default() }
 }
 
-/// What a class without samples counts as.
+/// The count used for a class without samples.
 const MISSING: f64 = 1e-8;
 
 #[derive(Debug)]

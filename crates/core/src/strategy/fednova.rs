@@ -5,8 +5,8 @@
 //! w = w_t - r_eff Σ s_k (w_t - w_k) / r_k,   r_eff = Σ s_k r_k     trainable tensors
 //! ```
 //!
-//! The reach is right under momentum, Nesterov, proximal terms and schedules, because it is found by stepping
-//! with a constant gradient of one. Buffers are plainly averaged: normalised, a running variance can turn negative.
+//! The reach is exact under momentum, Nesterov, proximal terms and schedules, because it is computed by stepping with
+//! a constant gradient of one. Buffers are averaged plainly: normalisation can make a running variance negative.
 //!
 //! Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020.
 

@@ -4,7 +4,7 @@
 //! client k minimises F_k(w) + mu/2 ‖w - w_t‖²,   gradient + mu (w - w_t), inside the momentum
 //! ```
 //!
-//! mu = 0 is FedAvg. A client that made fewer epochs still counts.
+//! mu = 0 is FedAvg. A client that finished fewer epochs still counts.
 //!
 //! Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020.
 

@@ -1,4 +1,4 @@
-//! FedTVD: clients whose labels are balanced get larger weights, and large ones too.
+//! FedTVD: clients get larger weights the more balanced their labels and the larger their data are.
 //!
 //! ```text
 //! TVD_k = 1/2 Σ_c |P_k[c] - Q[c]|                       sent by the client         (1-3)
@@ -63,17 +63,17 @@ impl Weighting for Tvd {
 
     fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
         let distances: Vec<f64> = profiles.iter().map(|profile| distance(profile)).collect();
-        // From the nearest client on, so that the first logit is 0 at any temperature.
+        // Relative to the nearest client, so that the largest logit is 0 at any temperature.
         let nearest = distances.iter().copied().fold(f64::INFINITY, f64::min);
         let logits: Vec<f64> = distances.iter().map(|d| (nearest - d) / self.temperature).collect();
         mixed(self.lambda, softmax(&logits), size_shares(profiles))
     }
 }
 
-/// The distance that a client was enrolled with.
+/// The distance that a client reported at enrolment.
 ///
 /// # Panics
-/// When it was enrolled with something else, which enrolment refuses.
+/// Panics if it reported another statistic, which enrolment refuses.
 fn distance(profile: &Profile) -> f64 {
     match profile.statistic {
         Statistic::Distance(distance) => distance,
@@ -81,7 +81,7 @@ fn distance(profile: &Profile) -> f64 {
     }
 }
 
-/// exp(x_k) / Σ exp(x_j), with the largest x taken off first so that nothing overflows.
+/// exp(x_k) / Σ exp(x_j), with the largest x subtracted first so that nothing overflows.
 pub(super) fn softmax(logits: &[f64]) -> Vec<f64> {
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let powers: Vec<f64> = logits.iter().map(|x| (x - largest).exp()).collect();

@@ -49,10 +49,10 @@ impl Weighting for Released {
     }
 }
 
-/// The d' that a client was enrolled with.
+/// The d' that a client reported at enrolment.
 ///
 /// # Panics
-/// When it was enrolled with something else, which enrolment refuses.
+/// Panics if it reported another statistic, which enrolment refuses.
 fn distance(profile: &Profile) -> f64 {
     match profile.statistic {
         Statistic::Released(distance) => distance,

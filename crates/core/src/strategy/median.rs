@@ -5,7 +5,7 @@
 //!     where it equals 1/2 (within 1e-12), the mean of that value and the next one of positive weight
 //! ```
 //!
-//! With the uniform weights that it suggests this is the ordinary median. Buffers are treated as weights are.
+//! With the uniform weights that it suggests this is the ordinary median. Buffers are treated like trainable tensors.
 //!
 //! Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates", ICML 2018.
 
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     suggests: Some("uniform"),
-    lacks: &[(Property::AveragesBuffers, "the median is taken of buffers as of weights")],
+    lacks: &[(Property::AveragesBuffers, "they are combined by the median, like trainable tensors")],
     ..Spec::new(
         "median",
         "the coordinate-wise median of the clients' models; a single outlier cannot move it far",
@@ -85,7 +85,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_move_the_middle_and_zero_weights_do_not_count() {
+    fn weights_move_the_median_and_zero_weights_do_not_count() {
         assert_eq!(median(&[1.0, 2.0, 3.0], &[0.6, 0.3, 0.1]), 1.0);
         assert_eq!(median(&[1.0, 2.0, 3.0], &[0.5, 0.0, 0.5]), 2.0);
         assert_eq!(median(&[-0.0, 9.0, 7.0], &[0.0, 0.4, 0.6]), 7.0);

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! All variates start at zero, so round 1 is uniform averaging; c is the mean of all c_k after every round.
-//! The correction is inside the momentum, hence the reach and not the number of steps in c_k+.
+//! The correction is inside the momentum, so c_k+ divides by the reach and not by the number of steps.
 //!
 //! Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020.
 

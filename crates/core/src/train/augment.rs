@@ -1,9 +1,9 @@
-//! Random changes of training images: shifted, and mirrored.
+//! Random augmentation of training images: shifts and mirroring.
 
 use crate::model::Shape;
 use crate::stream::Stream;
 
-/// How training images are changed at random.
+/// How training images are augmented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Augment {
     /// Shift by up to this many pixels in each direction; pixels from beyond the edge are 0.
@@ -13,7 +13,7 @@ pub struct Augment {
 }
 
 impl Augment {
-    /// Writes an image whose original pixels `pixel` gives by their place, shifted and mirrored by chance.
+    /// Writes a randomly shifted and mirrored image; `pixel` returns the original pixel at an index.
     pub(crate) fn apply(
         self,
         [_, height, width]: Shape,
@@ -24,7 +24,7 @@ impl Augment {
         let span = 2 * self.crop as u64 + 1;
         let (down, right) = (stream.below(span) as usize, stream.below(span) as usize);
         let mirrored = self.flip && stream.below(2) == 1;
-        // Where a coordinate comes from, unless it is from beyond the edge.
+        // The original coordinate; `None` beyond the edge.
         let origin = |to: usize, shift: usize, size: usize| {
             (to + shift).checked_sub(self.crop).filter(|from| *from < size)
         };
@@ -45,7 +45,7 @@ mod tests {
     use crate::train::{Samples, Values};
 
     #[test]
-    fn stored_bytes_are_changed_like_the_numbers_that_they_are_worth() {
+    fn bytes_are_augmented_like_the_values_that_they_encode() {
         let bytes: Vec<u8> = (0..2 * 2 * 3 * 4).map(|i| i * 5).collect();
         let stored = Values::bytes(bytes, &[(0.1, 0.5), (0.2, 0.3)]);
         let set = |values| Samples::new([2, 3, 4], 1, values, vec![0, 0], 1).unwrap();
@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shifted_image_keeps_its_pixels_and_brings_in_zeros() {
+    fn a_shifted_image_keeps_its_pixels_and_is_padded_with_zeros() {
         let pixels: Vec<f32> = (1..=9).map(|x| x as f32).collect();
         let samples = Samples::new([1, 3, 3], 1, Values::Floats(pixels.clone()), vec![0], 1)
             .unwrap()

@@ -5,10 +5,10 @@ use crate::round::{ClientData, ClientFailure, Job, Report, Upload};
 use crate::rules::{Strategy, Task};
 use crate::train::Trainer;
 
-/// Trains for one round. The client's memory goes in by reference and comes out new, so that it can only
-/// advance when the update that it belongs to was accepted.
+/// Trains for one round. The client's memory is borrowed and a new one is returned, so that it can only advance when
+/// the update that it belongs to was accepted.
 ///
-/// `memory` is the one that [`Job::accepted`] names, or `None` for a client that has none.
+/// `memory` is the one that [`Job::accepted`] names, or `None` if the client does not have it.
 pub fn train(
     strategy: &Strategy,
     job: &Job,
@@ -38,7 +38,7 @@ pub fn train(
     Ok((upload, trained.memory))
 }
 
-/// What the loss adds to the logits; nothing where it adds the same to all, which softmax cannot see.
+/// The logit offsets of the loss; `None` if all are equal, since softmax does not change.
 fn offsets(strategy: &Strategy, counts: &[u64], job: &Job) -> Option<Vec<f32>> {
     let offsets = strategy.loss.offsets(counts, &job.offer.reference);
     let constant = offsets.iter().all(|offset| *offset == offsets[0]);

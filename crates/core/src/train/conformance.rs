@@ -1,17 +1,17 @@
-//! What every trainer must do with every field of a pass, whatever device it runs on.
+//! A conformance suite for trainers: how each field of a pass must affect training, on any device.
 //!
-//! A trainer's own tests call [`check`]; it says in one sentence what is violated. Comparisons are of single
-//! steps over all rows at once, so that they hold for any model, also with batch norm and dropout.
+//! A trainer's tests call [`check`], whose error names the violated property. Comparisons are of single steps over all
+//! rows at once, so that they hold for any model, even with batch norm and dropout.
 
 use crate::model::Params;
 use crate::stream::Key;
 use crate::train::{Pass, Pull, Sgd, TrainFailure, Trainer};
 
-/// What a trainer is checked on.
+/// The model and data that a trainer is checked on.
 pub struct Case<'a> {
-    /// A fresh trainer each time.
+    /// Creates a trainer.
     pub trainer: &'a dyn Fn() -> Box<dyn Trainer>,
-    /// A model to start from.
+    /// The model to start from.
     pub start: &'a Params,
     /// At least three rows, of at least two classes if there are classes.
     pub rows: &'a [u32],
@@ -21,13 +21,13 @@ pub struct Case<'a> {
     pub classes: usize,
 }
 
-/// A sentence that must be true of a trainer, and how to find out.
+/// A property that every trainer must have, and its test.
 type Check = (&'static str, fn(&Case<'_>) -> bool);
 
 /// Relative tolerance on a change of parameters: gradients are recovered from f32 differences.
 const TOLERANCE: f64 = 2e-3;
 
-/// Runs the whole suite; the error is the first sentence that is not true of the trainer.
+/// Runs the whole suite; the error is the first property that does not hold.
 pub fn check(case: &Case<'_>) -> Result<(), String> {
     assert!(case.rows.len() >= 3, "the suite needs at least three rows");
     let checks: [Check; 14] = [
@@ -35,16 +35,19 @@ pub fn check(case: &Case<'_>) -> Result<(), String> {
         ("four passes of one epoch equal one pass of four", continues),
         ("a batch smaller than the rows makes a step for each batch, the last one short", counts_steps),
         ("the order of samples follows the key and the number of the epoch", follows_the_key),
-        ("a learning rate of zero leaves the trainable numbers as they are", stands_still),
+        ("a learning rate of zero leaves the trainable parameters unchanged", stays_unchanged),
         ("weight decay adds weight_decay w to the gradient", decays),
         ("a pull adds mu (w - anchor) to the gradient", pulls),
         ("a push adds itself to the gradient", pushes),
-        ("momentum adds momentum times the last velocity, and only where it is kept", remembers_velocity),
+        (
+            "momentum adds momentum times the last velocity, and only if the velocity is kept",
+            remembers_velocity,
+        ),
         ("Nesterov's momentum looks one step ahead", looks_ahead),
         ("offsets enter the training loss; equal ones change nothing", offsets_train),
         ("offsets enter an evaluation's loss and never its predictions", offsets_do_not_predict),
         ("an evaluation sees every row once and repeats", evaluates),
-        ("no rows, no batch and a missing row are refused by name", refuses),
+        ("an empty list of rows, a batch size of 0 and a missing row are refused", refuses),
     ];
     match checks.iter().find(|(_, holds)| !holds(case)) {
         Some((sentence, _)) => Err(format!("it is not true that {sentence}")),
@@ -72,7 +75,7 @@ fn sgd(pass: &Pass<'_>, change: impl Fn(&mut Sgd)) -> Sgd {
     sgd
 }
 
-/// The model after passes in a row by one trainer.
+/// The model after consecutive passes by one trainer.
 fn after(case: &Case<'_>, passes: &[Pass<'_>]) -> Params {
     let mut trainer = (case.trainer)();
     let mut params = case.start.clone();
@@ -84,7 +87,7 @@ fn after(case: &Case<'_>, passes: &[Pass<'_>]) -> Params {
     params
 }
 
-/// Whether b - a equals `change`, number by number, up to the tolerance times the largest change.
+/// Whether b - a equals `change` elementwise, up to the tolerance times the largest change.
 fn differs_by(a: &Params, b: &Params, change: impl Fn(usize) -> f64) -> bool {
     let changes: Vec<f64> = (0..a.trainable().len()).map(change).collect();
     let largest = changes.iter().fold(0f64, |most, change| most.max(change.abs()));
@@ -125,7 +128,7 @@ fn follows_the_key(case: &Case<'_>) -> bool {
     { other }.any(moved) && { later }.any(moved)
 }
 
-fn stands_still(case: &Case<'_>) -> bool {
+fn stays_unchanged(case: &Case<'_>) -> bool {
     let pass = plain(case);
     let still = after(case, &[Pass { sgd: sgd(&pass, |s| s.lr = 0.0), ..pass }]);
     still.trainable() == case.start.trainable()
@@ -190,8 +193,8 @@ fn offsets_do_not_predict(case: &Case<'_>) -> bool {
     }
     let mut tilted = vec![0.0; case.classes];
     tilted[0] = 50.0;
-    let judge = |offsets| (case.trainer)().evaluate(case.start, case.rows, offsets);
-    match (judge(None), judge(Some(&tilted))) {
+    let evaluate = |offsets| (case.trainer)().evaluate(case.start, case.rows, offsets);
+    match (evaluate(None), evaluate(Some(&tilted))) {
         (Ok(plain), Ok(tilted)) => plain.confusion == tilted.confusion && plain.loss != tilted.loss,
         _ => false,
     }
@@ -199,8 +202,8 @@ fn offsets_do_not_predict(case: &Case<'_>) -> bool {
 
 fn evaluates(case: &Case<'_>) -> bool {
     let mut trainer = (case.trainer)();
-    let mut judge = || trainer.evaluate(case.start, case.rows, None);
-    match (judge(), judge()) {
+    let mut evaluate = || trainer.evaluate(case.start, case.rows, None);
+    match (evaluate(), evaluate()) {
         (Ok(first), Ok(again)) => first == again && first.samples() == case.rows.len() as u64,
         _ => false,
     }
@@ -245,7 +248,7 @@ mod tests {
 
     type Oversight = (&'static str, fn(&mut Pass<'_>));
 
-    /// A trainer that overlooks something in every pass.
+    /// A trainer that ignores something in every pass.
     struct Careless(Exact<Regression>, fn(&mut Pass<'_>));
 
     impl Trainer for Careless {
@@ -271,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn every_field_that_a_trainer_overlooks_is_found() {
+    fn every_field_that_a_trainer_ignores_is_detected() {
         let samples = samples();
         let oversights: [Oversight; 10] = [
             ("four passes of one", |pass| pass.keep_velocity = false),

@@ -1,4 +1,4 @@
-//! Tiny trainers whose gradients are exact: to test rules on, to check a formula by hand, to measure theory.
+//! Tiny trainers with exact gradients, to test rules, check formulas by hand and compare with theory.
 
 use crate::model::Params;
 use crate::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, step};
@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 /// A problem whose loss and gradient can be written down.
 pub trait Problem: Send {
-    /// How many rows there are.
+    /// Number of rows.
     fn rows(&self) -> usize;
-    /// Adds the gradient of one row's loss to `gradient`, and gives the loss.
+    /// Adds the gradient of one row's loss to `gradient` and returns the loss.
     fn gradient(&self, w: &[f32], row: u32, offsets: Option<&[f32]>, gradient: &mut [f64]) -> f64;
     /// Loss, true class and predicted class of one row, and the number of classes.
-    fn judge(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]);
+    fn evaluate_row(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]);
 }
 
 /// A trainer that steps along exact gradients.
@@ -84,10 +84,10 @@ impl<P: Problem> Trainer for Exact<P> {
     ) -> Result<Evaluation, TrainFailure> {
         self.check(rows)?;
         let Some(&first) = rows.first() else { return Err(TrainFailure::NoSamples) };
-        let (_, [_, _, classes]) = self.problem.judge(params.trainable(), first, offsets);
+        let (_, [_, _, classes]) = self.problem.evaluate_row(params.trainable(), first, offsets);
         let mut evaluation = Evaluation::empty(classes);
         for &row in rows {
-            let (loss, [label, guess, _]) = self.problem.judge(params.trainable(), row, offsets);
+            let (loss, [label, guess, _]) = self.problem.evaluate_row(params.trainable(), row, offsets);
             evaluation.loss += loss;
             evaluation.confusion[label * classes + guess] += 1;
         }
@@ -95,7 +95,7 @@ impl<P: Problem> Trainer for Exact<P> {
     }
 }
 
-/// F(x) = 1/2 Σ_i h_i (x_i - b_i)² for each row: a client is a row, or a row repeated for more steps.
+/// F(x) = 1/2 Σ_i h_i (x_i - b_i)² for each row. A client has one row, repeated for more steps.
 #[derive(Clone, Debug, Default)]
 pub struct Quadratic {
     /// Curvatures and minimiser of each row.
@@ -118,12 +118,12 @@ impl Problem for Quadratic {
         loss
     }
 
-    fn judge(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {
+    fn evaluate_row(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {
         (self.gradient(w, row, offsets, &mut vec![0.0; w.len()]), [0, 0, 1])
     }
 }
 
-/// Softmax regression without bias: one weight per class and value, class after class.
+/// Softmax regression without bias: one weight per class and value, class by class.
 #[derive(Clone, Debug)]
 pub struct Regression(pub Arc<Samples>);
 
@@ -166,7 +166,7 @@ impl Problem for Regression {
         -shares[label].ln()
     }
 
-    fn judge(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {
+    fn evaluate_row(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {
         let (_, logits) = self.outputs(w, row);
         let label = self.0.labels()[row as usize] as usize;
         let loss = -Self::shares(&logits, offsets)[label].ln();

@@ -1,4 +1,4 @@
-//! Local training as the server orders it, the passes that it becomes, and how far they can reach.
+//! Local training as configured by the server: its passes, and bounds on how far they can reach.
 
 use crate::model::Params;
 use crate::stream::Key;
@@ -29,13 +29,13 @@ impl Default for Local {
 }
 
 impl Local {
-    /// The order as it stands in a round: its learning rate is that round's.
+    /// The settings for a round, with that round's learning rate.
     pub fn in_round(&self, round: u32) -> Self {
         let lr = self.sgd.lr * self.round_decay.powi(round as i32);
         Self { sgd: Sgd { lr, ..self.sgd }, ..*self }
     }
 
-    /// The pass to start from: all epochs, nothing added to the gradient.
+    /// The plain pass: all epochs, nothing added to the gradient.
     pub fn pass<'a>(&self, key: Key, offsets: Option<&'a [f32]>) -> Pass<'a> {
         Pass {
             epochs: self.epochs,
@@ -50,12 +50,12 @@ impl Local {
         }
     }
 
-    /// Most steps that a client of this size can make in a round.
+    /// Maximum number of steps of a client of this size in a round.
     pub fn most_steps(&self, size: u64) -> u64 {
         u64::from(self.epochs) * size.div_ceil(self.batch as u64)
     }
 
-    /// Samples that a client of this size trains on in this number of steps; in all epochs if it is not known.
+    /// Samples that a client of this size trains on in this number of steps; in all epochs if it is unknown.
     pub fn samples(&self, size: u64, steps: Option<u64>) -> u64 {
         let (batch, epoch) = (self.batch as u64, size.div_ceil(self.batch as u64).max(1));
         let steps = steps.unwrap_or(u64::from(self.epochs) * epoch);
@@ -63,16 +63,16 @@ impl Local {
         size * (steps / epoch) + (batch * (steps % epoch)).min(size)
     }
 
-    /// The least and the greatest reach that any number of steps up to all of them has.
+    /// The smallest and the largest reach over all possible numbers of steps.
     ///
-    /// A proximal term with lr mu >= 2 leads back to the start or beyond; such steps reach nothing that an
-    /// update could be normalised by, and are left out.
+    /// A proximal term with lr mu >= 2 leads back to the start or beyond; an update cannot be normalised by a reach of
+    /// zero or less, so such steps are left out.
     ///
-    /// A claim of ever so many steps costs no more than `STEPPED` of them: once the momentum has settled, the distance
-    /// grows or shrinks all the way, so that the rest is one leap to its end.
+    /// However many samples are claimed, only about `STEPPED` steps are computed: once the momentum has settled, no step
+    /// is more extreme than the last two, and the rest is one leap to the end.
     pub fn reaches(&self, mu: f64, size: u64) -> [f64; 2] {
         let steps = size.div_ceil(self.batch as u64);
-        // Epochs that are all alike are one.
+        // Epochs with the same learning rate are computed as one.
         let alike = self.epoch_decay == 1.0;
         let (epochs, steps) = if alike { (1, u64::from(self.epochs) * steps) } else { (self.epochs, steps) };
         let mut left = if self.sgd.momentum > SETTLING_MOMENTUM { u64::MAX } else { STEPPED };
@@ -89,7 +89,7 @@ impl Local {
             if let Some(leap) = (steps - stepped).checked_sub(1) {
                 reach.leap(&sgd, mu, leap);
                 range = widened(range, reach.distance());
-                // Where every step turns back, the last two are the two ends.
+                // If every step reverses direction, the last two are the extremes.
                 reach.advance(&sgd, mu, true, 1);
                 range = widened(range, reach.distance());
             }
@@ -102,20 +102,20 @@ impl Local {
     }
 }
 
-/// Steps of a round that are taken one by one to find its reaches: those of two million samples in the paper's
-/// settings, within about a millisecond.
+/// Steps of a round that are computed one by one to find its reaches: those of two million samples in the paper's
+/// settings, in about a millisecond.
 const STEPPED: u64 = 1 << 18;
-/// Steps of an epoch that are taken one by one in any case, since another learning rate unsettles the momentum.
+/// Steps of an epoch that are always computed one by one, since a new learning rate unsettles the momentum.
 const SETTLED: u64 = 1 << 12;
-/// Above it the momentum has not settled after [`STEPPED`] steps, and all steps are taken.
+/// A larger momentum has not settled after [`STEPPED`] steps, so all steps are computed.
 const SETTLING_MOMENTUM: f64 = 0.9999;
 
-/// The range, widened to a distance that an update could be normalised by.
+/// The range, widened by a distance if an update can be normalised by it.
 fn widened([least, greatest]: [f64; 2], distance: f64) -> [f64; 2] {
     if distance > 0.0 { [least.min(distance), greatest.max(distance)] } else { [least, greatest] }
 }
 
-/// What all passes of a round came to.
+/// The result of all passes of a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalRun {
     /// The trained model.
@@ -129,7 +129,7 @@ pub struct LocalRun {
 }
 
 impl LocalRun {
-    /// Trains from `start` as `local` orders, with `pull` and `push` in every gradient.
+    /// Trains from `start` as configured by `local`, with `pull` and `push` in every gradient.
     pub fn run<'a>(
         start: &Params,
         rows: &[u32],
@@ -143,7 +143,7 @@ impl LocalRun {
         let mut reach = Reach::default();
         let mut steps = 0;
         let mut losses = None;
-        // A learning rate that changes inside the round is several passes.
+        // A learning rate that changes within the round needs several passes.
         let stride = if local.epoch_decay == 1.0 { pass.epochs.max(1) } else { 1 };
         let mut epoch = 0;
         while epoch < pass.epochs {
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_samples_of_some_steps_are_those_of_the_batches_that_were_seen() {
+    fn samples_of_a_number_of_steps_are_those_of_their_batches() {
         // 70 samples in batches of 32: 32, 32 and 6 in each of four epochs.
         let local = Local::default();
         let samples: Vec<u64> = [1, 2, 3, 4, 6, 12].map(|steps| local.samples(70, Some(steps))).to_vec();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn reaches_of_honest_sizes_are_those_of_their_steps_to_the_bit() {
+    fn reaches_of_realistic_sizes_equal_those_of_single_steps_bit_for_bit() {
         for epoch_decay in [1.0, 0.9] {
             let local = Local { epoch_decay, ..Local::default() };
             for mu in [0.0, 0.01, 150.0, 200.0, 300.0] {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn reaches_of_huge_claims_are_those_of_their_steps_but_for_rounding() {
+    fn reaches_of_huge_claims_equal_those_of_single_steps_up_to_rounding() {
         for (epoch_decay, momentum, mu) in
             [(1.0, 0.9, 0.0), (0.5, 0.9, 0.0), (1.0, 0.9, 1e-6), (1.1, 0.0, 1e-5), (1.0, 0.0, 199.999_999)]
         {

@@ -1,5 +1,5 @@
-//! Local training: what a trainer is asked, the optimiser's step, what a client does with a job.
-//! `exact` is a slow reference trainer, `conformance` what every trainer must pass.
+//! Local training: the trainer interface, the optimiser step, and what a client does with a job.
+//! `exact` is a slow reference trainer; `conformance` is the suite that every trainer must pass.
 
 pub(crate) mod augment;
 pub mod client;

@@ -1,7 +1,7 @@
-//! A pass over a client's data, as data: whatever a method does between gradient and step is a field of it.
+//! A training pass described as plain data: everything that a method does between gradient and step is a field.
 //!
-//! So a trainer elsewhere (another process, PyTorch, a GPU) can do all of it on its device, with the
-//! parameters going in and out once.
+//! So a trainer elsewhere (another process, PyTorch, a GPU) can run a pass entirely on its device, and parameters are
+//! transferred once in each direction.
 
 use crate::stream::{Key, Purpose, Stream};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct Sgd {
     pub lr: f64,
     /// Momentum; 0 is plain SGD.
     pub momentum: f64,
-    /// Whether the momentum is Nesterov's.
+    /// Whether to use Nesterov momentum.
     pub nesterov: bool,
     /// Added to the gradient as weight_decay * w.
     pub weight_decay: f64,
@@ -22,24 +22,24 @@ pub struct Sgd {
 /// A proximal term: the gradient gets + mu (w - anchor).
 #[derive(Clone, Copy, Debug)]
 pub struct Pull<'a> {
-    /// How strongly.
+    /// The strength.
     pub mu: f64,
-    /// Where to; one number per trainable parameter.
+    /// The anchor; one number per trainable parameter.
     pub anchor: &'a [f32],
 }
 
 /// Some epochs of local training.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass<'a> {
-    /// How many epochs.
+    /// Number of epochs.
     pub epochs: u32,
-    /// Number of the first: epoch e draws from stream e, so four passes of one equal one pass of four.
+    /// Index of the first epoch: epoch e draws from stream e, so four passes of one equal one pass of four.
     pub first_epoch: u32,
-    /// Samples per step; the last step of an epoch takes what is left.
+    /// Samples per step; the last step of an epoch takes the rest.
     pub batch: usize,
-    /// Where order, dropout and augmentation are drawn from.
+    /// Key of sample order, dropout and augmentation.
     pub key: Key,
-    /// Whether the momentum buffer of the pass before goes on; otherwise it starts at zero.
+    /// Whether to keep the momentum buffer of the previous pass; otherwise it starts at zero.
     pub keep_velocity: bool,
     /// The optimiser.
     pub sgd: Sgd,
@@ -64,7 +64,7 @@ impl Pass<'_> {
         self.key.at(purpose, 0, 0).stream(u64::from(epoch))
     }
 
-    /// Optimiser steps that `samples` samples take.
+    /// Number of optimiser steps for `samples` samples.
     pub fn steps(&self, samples: usize) -> u64 {
         u64::from(self.epochs) * samples.div_ceil(self.batch) as u64
     }

@@ -1,6 +1,6 @@
-//! A data set in memory: one copy of the values, labels, and how a trainer reads a row.
+//! A data set in memory: values, labels, and how a trainer reads a row.
 //!
-//! Training rows come first, test rows after them, in one numbering. Images stay bytes and are normalised
+//! Training rows come first, test rows after them, in one numbering. Images are kept as bytes and normalised
 //! as they are read; tables are numbers.
 
 use crate::model::Shape;
@@ -19,63 +19,63 @@ pub struct Samples {
     augment: Option<Augment>,
 }
 
-/// The samples' values, row after row, channel after channel.
+/// The samples' values, row by row, channel by channel.
 #[derive(Clone, Debug)]
 pub enum Values {
-    /// Bytes, and for each channel what each byte is worth.
+    /// Bytes, and for each channel the value that each byte encodes.
     Bytes(Vec<u8>, Vec<[f32; 256]>),
-    /// Numbers as they are.
+    /// Plain numbers.
     Floats(Vec<f32>),
 }
 
-/// Why values and labels do not make a data set.
+/// Why values and labels are not a valid data set.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SamplesError {
     /// Values and labels do not have the same number of rows.
     #[error("{labels} labels need {expected} values, but there are {values}")]
     Length {
-        /// Rows by labels.
+        /// Number of labels.
         labels: usize,
-        /// Values that they need.
+        /// Number of values that they need.
         expected: usize,
-        /// Values that are there.
+        /// Number of values given.
         values: usize,
     },
     /// A label beyond the classes.
     #[error("row {row} has label {label}; {classes} classes have labels 0 to {}", classes - 1)]
     Label {
-        /// Where.
+        /// The row.
         row: usize,
-        /// What it says.
+        /// Its label.
         label: u32,
-        /// How many classes there are.
+        /// Number of classes.
         classes: usize,
     },
     /// A value that is infinite or NaN.
     #[error("row {row} holds {value}, which is not a finite number")]
     NotFinite {
-        /// Where.
+        /// The row.
         row: usize,
-        /// What it is.
+        /// The value.
         value: f32,
     },
     /// No training rows, or more than there are rows.
-    #[error("{train} of {rows} rows are for training; at least 1 and at most all of them can be")]
+    #[error("{train} of {rows} rows are for training; it must be 1 to {rows}")]
     Train {
-        /// How many were named.
+        /// Number of training rows.
         train: usize,
-        /// How many there are.
+        /// Number of rows.
         rows: usize,
     },
 }
 
 impl Values {
-    /// Bytes worth (byte / 255 - mean) / deviation, with mean and deviation per channel.
+    /// Bytes that encode (byte / 255 - mean) / deviation, with mean and standard deviation per channel.
     pub fn bytes(bytes: Vec<u8>, normal: &[(f32, f32)]) -> Self {
-        let worth = |&(mean, deviation): &(f32, f32)| {
+        let table = |&(mean, deviation): &(f32, f32)| {
             std::array::from_fn(|byte| (byte as f32 / 255.0 - mean) / deviation)
         };
-        Self::Bytes(bytes, normal.iter().map(worth).collect())
+        Self::Bytes(bytes, normal.iter().map(table).collect())
     }
 
     fn len(&self) -> usize {
@@ -114,7 +114,7 @@ impl Samples {
         Ok(Self { shape, classes, labels, train, values, augment: None })
     }
 
-    /// The same samples, changed at random while training.
+    /// The same samples, augmented while training.
     pub fn augmented(self, augment: Augment) -> Self {
         Self { augment: Some(augment), ..self }
     }
@@ -124,7 +124,7 @@ impl Samples {
         self.shape
     }
 
-    /// How many classes there are.
+    /// Number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
@@ -134,51 +134,51 @@ impl Samples {
         &self.labels
     }
 
-    /// How many rows there are, for training and testing.
+    /// Number of rows, for training and testing.
     pub fn rows(&self) -> usize {
         self.labels.len()
     }
 
-    /// How many rows, the first ones, are for training.
+    /// Number of training rows, which come first.
     pub fn train_rows(&self) -> usize {
         self.train
     }
 
-    /// The rows for testing.
+    /// The test rows.
     pub fn test_rows(&self) -> Vec<u32> {
         (self.train as u32..self.rows() as u32).collect()
     }
 
-    /// The values as they are stored.
+    /// The values as stored.
     pub fn values(&self) -> &Values {
         &self.values
     }
 
-    /// Reads a row as a network sees it.
+    /// Reads a row as input of a network.
     ///
     /// # Panics
-    /// When the row does not exist or `out` is not one sample long.
+    /// Panics if the row does not exist or `out` is not one sample long.
     pub fn read(&self, row: u32, out: &mut [f32]) {
         let start = row as usize * out.len();
         match &self.values {
             Values::Floats(floats) => out.copy_from_slice(&floats[start..start + out.len()]),
-            Values::Bytes(bytes, worth) => {
+            Values::Bytes(bytes, table) => {
                 let bytes = &bytes[start..start + out.len()];
-                let area = out.len() / worth.len();
-                for (channel, worth) in worth.iter().enumerate() {
+                let area = out.len() / table.len();
+                for (channel, table) in table.iter().enumerate() {
                     let places = channel * area..(channel + 1) * area;
                     for (out, &byte) in out[places.clone()].iter_mut().zip(&bytes[places]) {
-                        *out = worth[usize::from(byte)];
+                        *out = table[usize::from(byte)];
                     }
                 }
             }
         }
     }
 
-    /// Reads a row for training: changed at random if the data set says so.
+    /// Reads a row for training, augmented if the data set says so.
     ///
     /// # Panics
-    /// When the row does not exist or `out` is not one sample long.
+    /// Panics if the row does not exist or `out` is not one sample long.
     pub fn read_training(&self, row: u32, stream: &mut Stream, out: &mut [f32]) {
         let Some(augment) = self.augment else {
             return self.read(row, out);
@@ -186,15 +186,15 @@ impl Samples {
         let start = row as usize * out.len();
         match &self.values {
             Values::Floats(floats) => augment.apply(self.shape, stream, out, |place| floats[start + place]),
-            Values::Bytes(bytes, worth) => {
-                let area = out.len() / worth.len();
-                let pixel = |place: usize| worth[place / area][usize::from(bytes[start + place])];
+            Values::Bytes(bytes, table) => {
+                let area = out.len() / table.len();
+                let pixel = |place: usize| table[place / area][usize::from(bytes[start + place])];
                 augment.apply(self.shape, stream, out, pixel);
             }
         }
     }
 
-    /// Whether training rows are changed at random.
+    /// Whether training rows are augmented.
     pub fn augments(&self) -> bool {
         self.augment.is_some()
     }
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_lengths_labels_and_numbers_are_named() {
+    fn wrong_lengths_labels_and_values_are_refused_with_the_reason() {
         let new = |values: Vec<f32>, labels: Vec<u32>| {
             Samples::new([1, 1, 2], 3, Values::Floats(values), labels, 1)
         };

@@ -6,17 +6,17 @@
 //! w = w - lr v                       (Nesterov: w - lr (g + momentum v))
 //! ```
 //!
-//! and its reach, lr ‖a‖₁ in w_t - w_k = lr Σ_j a_j g_j: how far a constant gradient of one would carry.
+//! and its reach, lr ‖a‖₁ in w_t - w_k = lr Σ_j a_j g_j: how far a constant gradient of one would move a parameter.
 
 use crate::train::{Pass, Sgd};
 
-/// Steps the trainable parameters in one sweep.
+/// Updates the trainable parameters in one pass over them.
 ///
 /// Inlined so that a kernel crate can compile it for wider registers; no operation is reordered or fused,
 /// so the bits are the same everywhere.
 ///
 /// # Panics
-/// When the slices differ in length.
+/// Panics if the slices differ in length.
 #[inline(always)]
 pub fn step(pass: &Pass<'_>, w: &mut [f32], v: &mut [f32], gradient: &[f32]) {
     assert!(w.len() == v.len() && w.len() == gradient.len(), "one velocity and one gradient per parameter");
@@ -72,7 +72,7 @@ fn advance(w: &mut f32, v: &mut f32, g: f32, lr: f32, momentum: f32, nesterov: b
     *w -= lr * if nesterov { g + momentum * *v } else { *v };
 }
 
-/// The reach of a sequence of passes, found by stepping one number in f64 with gradient 1 and anchor 0.
+/// The reach of a sequence of passes, computed by stepping one number in f64 with gradient 1 and anchor 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Reach {
     distance: f64,
@@ -80,7 +80,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Goes `steps` steps of a pass further; `mu` is the pass's proximal term, 0 without one.
+    /// Advances by `steps` steps of a pass; `mu` is the pass's proximal term, 0 without one.
     pub fn advance(&mut self, sgd: &Sgd, mu: f64, keep_velocity: bool, steps: u64) {
         if !keep_velocity {
             self.velocity = 0.0;
@@ -94,8 +94,7 @@ impl Reach {
         }
     }
 
-    /// Goes as far as [`Reach::advance`] does with the velocity kept, but for rounding, in as many operations as
-    /// `steps` has bits.
+    /// Like [`Reach::advance`] with the velocity kept, up to rounding, in O(log `steps`) operations.
     pub(crate) fn leap(&mut self, sgd: &Sgd, mu: f64, mut steps: u64) {
         let mut jump = Jump::of_one_step(sgd, mu);
         while steps > 0 {
@@ -113,7 +112,7 @@ impl Reach {
     }
 }
 
-/// Some steps at once, which are an affine map x -> A x + b of (distance, velocity).
+/// Several steps at once: an affine map x -> A x + b of (distance, velocity).
 #[derive(Clone, Copy)]
 struct Jump {
     a: [[f64; 2]; 2],
@@ -148,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_leap_goes_as_far_as_its_steps() {
+    fn a_leap_reaches_as_far_as_its_steps() {
         for nesterov in [false, true] {
             for (momentum, mu) in [(0.0, 0.0), (0.9, 0.0), (0.9, 0.1), (0.5, 1e-3), (0.99, 30.0)] {
                 let sgd = Sgd { lr: 0.01, momentum, nesterov, weight_decay: 0.0 };

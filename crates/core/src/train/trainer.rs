@@ -1,14 +1,14 @@
-//! What trains and evaluates: it owns its model, its buffers and its view of the data set.
+//! The trainer interface. A trainer owns its model, its buffers and its view of the data set.
 
 use crate::model::Params;
 use crate::train::Pass;
 use thiserror::Error;
 
-/// A device that trains. One per worker; it may be a CPU kernel, a GPU, or another process, and may fail.
+/// Trains and evaluates. One per worker; it may be a CPU kernel, a GPU or another process, and may fail.
 ///
-/// Rows are numbers of samples of one data set; training and test rows share one numbering.
+/// Rows are indices of samples of one data set; training and test rows share one numbering.
 pub trait Trainer: Send {
-    /// Trains `params` over the rows. Steps are core's ([`crate::train::step::step`]).
+    /// Trains `params` on the rows; every step must equal [`crate::train::step::step`].
     fn pass(
         &mut self,
         params: &mut Params,
@@ -25,7 +25,7 @@ pub trait Trainer: Send {
     ) -> Result<Evaluation, TrainFailure>;
 }
 
-/// What a pass says of itself.
+/// The report of a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PassReport {
     /// Optimiser steps made.
@@ -34,7 +34,7 @@ pub struct PassReport {
     pub losses: [f64; 2],
 }
 
-/// Counts, not data: what an evaluation found.
+/// The result of an evaluation: counts, not data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
     /// Sum of the loss over the samples.
@@ -44,7 +44,7 @@ pub struct Evaluation {
 }
 
 impl Evaluation {
-    /// Nothing evaluated yet.
+    /// An empty evaluation.
     pub fn empty(classes: usize) -> Self {
         Self { loss: 0.0, confusion: vec![0; classes * classes] }
     }
@@ -57,19 +57,19 @@ impl Evaluation {
         }
     }
 
-    /// How many samples were seen.
+    /// Number of samples evaluated.
     pub fn samples(&self) -> u64 {
         self.confusion.iter().fold(0, |sum, &count| sum.saturating_add(count))
     }
 
-    /// Share of samples whose class was predicted; 0 without samples.
+    /// Fraction of samples classified correctly; 0 without samples.
     pub fn accuracy(&self) -> f64 {
         let classes = self.confusion.len().isqrt();
         let hits: u64 = self.confusion.iter().step_by(classes + 1).sum();
         hits as f64 / self.samples().max(1) as f64
     }
 
-    /// Accuracy of each class; `None` where the class has no sample.
+    /// Accuracy of each class; `None` if the class has no samples.
     pub fn class_accuracies(&self) -> Vec<Option<f64>> {
         let classes = self.confusion.len().isqrt();
         (0..classes)
@@ -87,30 +87,30 @@ impl Evaluation {
     }
 }
 
-/// Why a trainer could not finish.
+/// Why a trainer failed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TrainFailure {
-    /// The loss left the finite numbers.
+    /// The loss is NaN or infinite.
     #[error("the loss became {loss} in epoch {epoch}")]
     Diverged {
-        /// Which epoch, counted from 0.
+        /// The epoch, counted from 0.
         epoch: u32,
-        /// What the loss was.
+        /// The loss.
         loss: f64,
     },
-    /// Nothing to train on.
+    /// No samples to train on.
     #[error("no samples to train on")]
     NoSamples,
     /// A row that the data set does not have.
     #[error("row {row} does not exist; the data set has {rows} rows")]
     NoSuchRow {
-        /// The row asked for.
+        /// The row.
         row: u32,
-        /// How many there are.
+        /// Number of rows.
         rows: usize,
     },
-    /// A batch of no samples.
-    #[error("a batch of 0 samples makes no step; at least 1 is needed")]
+    /// A batch size of 0.
+    #[error("the batch size is 0; it must be at least 1")]
     EmptyBatch,
     /// The device failed.
     #[error("the training device failed: {0}")]

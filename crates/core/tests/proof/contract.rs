@@ -1,5 +1,4 @@
-//! One contract for every registered strategy. It reads the registry and names FedAvg alone, from which the
-//! others depart.
+//! One contract for every registered strategy. It reads the registry and names only FedAvg, which the others modify.
 
 use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, upload, vector};
 use fedtvd_core::labels::{Ask, Reference, Statistic};
@@ -17,7 +16,7 @@ fn defaults(label: &str) -> Federation {
     skewed(run(label, local(2, 4, 0.1, 0.9)), &SKEWED)
 }
 
-/// The values at and just inside the ends of what a parameter may be, and its default.
+/// Values at and just inside the ends of a parameter's range, and its default.
 fn allowed(param: &Param) -> Vec<String> {
     match param.kind {
         ParamKind::Flag { .. } => vec!["true".into(), "false".into()],
@@ -26,7 +25,7 @@ fn allowed(param: &Param) -> Vec<String> {
             let high = if range.high.is_finite() { range.high } else { f64::MAX };
             [default, low, high].map(|value| value.to_string()).to_vec()
         }
-        other => panic!("{}: no strategy has had a parameter that is {other}", param.name),
+        other => panic!("{}: strategies have no parameters of kind {other}", param.name),
     }
 }
 
@@ -41,7 +40,11 @@ fn settings(spec: &Spec) -> Vec<String> {
 #[test]
 fn every_strategy_is_named_explained_and_cited_once() {
     for (place, spec) in ALL.iter().enumerate() {
-        assert!(ALL[..place].iter().all(|other| other.name != spec.name), "{} is there twice", spec.name);
+        assert!(
+            ALL[..place].iter().all(|other| other.name != spec.name),
+            "{} is registered twice",
+            spec.name
+        );
         assert!(spec.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", spec.name);
         assert!(spec.about.len() > 20 && spec.paper.len() > 20, "{} says too little", spec.name);
         assert!(spec.params.iter().all(|param| param.about.len() > 20), "{}", spec.name);
@@ -51,7 +54,7 @@ fn every_strategy_is_named_explained_and_cited_once() {
 }
 
 #[test]
-fn every_parameter_takes_its_range_and_nothing_beyond() {
+fn every_parameter_accepts_its_range_and_nothing_beyond() {
     for spec in ALL {
         settings(spec).iter().for_each(|label| drop(strategy(label)));
         for param in spec.params {
@@ -68,7 +71,7 @@ fn every_parameter_takes_its_range_and_nothing_beyond() {
 }
 
 #[test]
-fn every_label_gives_its_strategy_back() {
+fn every_label_parses_to_its_strategy() {
     for label in ALL.iter().flat_map(|spec| settings(spec)) {
         let first = strategy(&label);
         assert_eq!(format!("{first:?}"), format!("{:?}", strategy(&first.label)), "{label}");
@@ -76,17 +79,17 @@ fn every_label_gives_its_strategy_back() {
 }
 
 #[test]
-fn weights_are_shares_of_one_at_every_end_of_every_range() {
+fn weights_sum_to_one_at_both_ends_of_every_range() {
     for label in ALL.iter().flat_map(|spec| settings(spec)) {
         let federation = defaults(&label);
         let profiles: Vec<&Profile> = federation.state.roster.iter().collect();
-        // All clients, two that are both far from the reference, and one whose labels are all that was seen.
+        // All clients; two that are both far from the reference; and one alone, whose labels are all that was seen.
         for profiles in [&profiles[..], &profiles[1..3], &profiles[..1]] {
             for mode in [Mode::Paper, Mode::Hardened] {
                 let weighting = federation.run.strategy.weighting.as_ref();
                 let weight = hardened::shares(weighting, mode, profiles, &mut Memory::default()).weight;
                 assert!(weight.iter().all(|s| (0.0..=1.0).contains(s)), "{label}: {weight:?}");
-                // Ten roundings.
+                // Rounding of ten weights.
                 assert!((weight.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{label}: {weight:?}");
             }
         }
@@ -94,7 +97,7 @@ fn weights_are_shares_of_one_at_every_end_of_every_range() {
 }
 
 #[test]
-fn a_model_that_no_client_changed_stays_the_same_to_the_bit() {
+fn a_model_that_no_client_changed_stays_bit_identical() {
     for spec in ALL {
         let mut federation = defaults(spec.name);
         let before = bits(federation.model());
@@ -125,7 +128,7 @@ fn updates_in_reverse_order_of_arrival_give_the_same_bits() {
 }
 
 #[test]
-fn a_client_says_what_the_strategy_asks_for_and_nothing_more() {
+fn a_client_reports_what_the_strategy_asks_for_and_nothing_more() {
     let q = Reference::uniform(3);
     for spec in ALL {
         let mut federation = defaults(spec.name);
@@ -154,7 +157,7 @@ fn a_client_says_what_the_strategy_asks_for_and_nothing_more() {
 }
 
 #[test]
-fn identical_clients_are_one_machine_wherever_a_method_agrees_and_trains_plainly() {
+fn identical_clients_equal_centralised_training_if_a_method_agrees_and_trains_plainly() {
     let departs = [Property::AgreesOnEqualClients, Property::TrainsPlainly];
     let plain = |spec: &&&Spec| !spec.lacks.iter().any(|(property, _)| departs.contains(property));
     let row = (vec![1.0, 2.0], vec![1.0, -1.0]);
@@ -175,7 +178,7 @@ fn identical_clients_are_one_machine_wherever_a_method_agrees_and_trains_plainly
 }
 
 #[test]
-fn every_strategy_has_the_general_properties_or_says_why_not() {
+fn every_strategy_has_the_general_properties_or_states_why_not() {
     for spec in ALL {
         for property in Property::ALL {
             let lacks = spec.lacks.iter().any(|(lacking, _)| *lacking == property);
@@ -194,7 +197,7 @@ fn holds(property: Property, label: &str) -> bool {
     }
 }
 
-/// Four clients with one row each, the same one: next model and every client's are the same bits.
+/// Four clients with the same single row: the next model is bit-identical to every client's.
 fn agrees_on_equal_clients(label: &str) -> bool {
     let counts = [6, 6, 6, 6].map(|n| vec![n, n]);
     let row = (vec![1.0, 2.0], vec![1.0, -1.0]);
@@ -209,13 +212,13 @@ fn agrees_on_equal_clients(label: &str) -> bool {
     })
 }
 
-/// Every client's model in the first two rounds is what plain SGD on cross-entropy makes of the same job.
+/// Every client's model in the first two rounds equals that of plain SGD on cross-entropy for the same job.
 fn trains_plainly(label: &str) -> bool {
     let mut federation = defaults(label);
     (0..2).all(|_| {
         let jobs = plan(&federation.run, &federation.state);
         let answers = federation.answers(&jobs);
-        // Centralised local SGD at each site: FedAvg's client, which knows nothing but the model.
+        // Plain local SGD at each site: FedAvg's client, which knows nothing but the model.
         let mut plain = defaults("fedavg");
         plain.state.params = federation.state.params.clone();
         plain.state.round = federation.state.round;
@@ -235,8 +238,8 @@ fn weighs_equal_clients_alike(label: &str) -> bool {
     record.clients.iter().all(|client| client.weight == Some(0.25))
 }
 
-/// The next model lies between the smallest and the largest of the clients', number by number, also where
-/// some made one step and others all of theirs.
+/// Each parameter of the next model lies between the smallest and the largest of the clients', even if some clients
+/// made one step and others all of theirs.
 fn stays_between(label: &str) -> bool {
     let mut federation = defaults(label);
     let jobs = plan(&federation.run, &federation.state);
@@ -248,7 +251,7 @@ fn stays_between(label: &str) -> bool {
     federation.model().iter().zip(&base).all(|(next, w)| (w + 1.0..=w + 1.0 + 0.04).contains(next))
 }
 
-/// Buffers are the mean of the clients' buffers with the weights of the round.
+/// Buffers are the clients' mean, weighted by the weights of the round.
 fn averages_buffers(label: &str) -> bool {
     let mut federation = defaults(label);
     let jobs = plan(&federation.run, &federation.state);

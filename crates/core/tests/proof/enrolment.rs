@@ -1,4 +1,4 @@
-//! Enrolment: no honest client is refused, whatever its labels; what no labels can give is a lie.
+//! Enrolment: no honest client is refused, whatever its labels; impossible claims are.
 
 use crate::federation::{local, run, strategy, vector};
 use fedtvd_core::labels::{Ask, Reference, Statistic, size};
@@ -7,7 +7,7 @@ use fedtvd_core::strategy::ALL;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// A run whose strategy asks this.
+/// A run whose strategy asks for this statistic.
 fn asking(ask: Ask) -> Run {
     let spec = ALL.iter().find(|spec| strategy(spec.name).weighting.asks() == ask);
     run(spec.unwrap_or_else(|| panic!("no strategy asks for {ask:?}")).name, local(1, 8, 0.1, 0.0))
@@ -63,7 +63,7 @@ proptest! {
     }
 
     #[test]
-    fn a_distance_between_the_possible_ones_is_a_lie(counts in vec(0..400u64, 2..20), part in 0.1..0.9f64) {
+    fn a_distance_between_the_possible_ones_is_refused(counts in vec(0..400u64, 2..20), part in 0.1..0.9f64) {
         prop_assume!(size(&counts) > 0);
         let (q, n) = (Reference::uniform(counts.len()), size(&counts));
         let Statistic::Distance(tvd) = Ask::Distance.answer(&counts, &q) else { unreachable!() };
@@ -76,7 +76,7 @@ proptest! {
     }
 
     #[test]
-    fn the_most_even_counts_have_the_least_distance_that_is_believed(n in 1..5_000u64, classes in 2..30usize) {
+    fn the_most_even_counts_have_the_smallest_accepted_distance(n in 1..5_000u64, classes in 2..30usize) {
         let c = classes as u64;
         let even: Vec<u64> = (0..c).map(|k| n / c + u64::from(k < n % c)).collect();
         let q = Reference::uniform(classes);
@@ -87,8 +87,8 @@ proptest! {
     }
 
     #[test]
-    fn no_distance_beyond_one_class_is_believed(n in 1..5_000u64, classes in 2..30usize, beyond in 1..50u64) {
-        // On the grid of possible distances, so that nothing but their end speaks against it.
+    fn no_distance_beyond_that_of_a_single_class_is_accepted(n in 1..5_000u64, classes in 2..30usize, beyond in 1..50u64) {
+        // On the grid of possible distances, so that only the upper bound can refuse it.
         let (c, farthest, beyond) = (classes as f64, Reference::uniform(classes).farthest(), beyond as f64);
         prop_assert_eq!(distance(n, farthest, classes), Ok(()));
         prop_assert!(distance(n, farthest + beyond / (n as f64 * c), classes).is_err());
@@ -98,7 +98,7 @@ proptest! {
     }
 
     #[test]
-    fn no_distance_beyond_the_rarest_class_is_believed(n in 1..5_000u64, beyond in 1e-9..1e-3f64) {
+    fn no_distance_beyond_that_of_the_rarest_class_is_accepted(n in 1..5_000u64, beyond in 1e-9..1e-3f64) {
         let q = Reference::given(vec![0.1, 0.2, 0.7]).unwrap();
         let said = |statistic: Statistic| enrol(&asking(statistic.ask()), &q, n, statistic);
         prop_assert!(said(Statistic::Distance(0.9)).is_ok());
@@ -110,7 +110,7 @@ proptest! {
     }
 
     #[test]
-    fn counts_must_be_those_of_the_samples(counts in vec(0..90u64, 3..4), size in 1..300u64) {
+    fn counts_must_sum_to_the_size(counts in vec(0..90u64, 3..4), size in 1..300u64) {
         let run = asking(Ask::Histogram);
         let honest = counts.iter().sum::<u64>() == size;
         let enrolled = enrol(&run, &Reference::uniform(3), size, Statistic::Histogram(counts));
@@ -119,7 +119,7 @@ proptest! {
 }
 
 #[test]
-fn balance_that_the_size_does_not_allow_is_a_lie() {
+fn a_balance_that_the_size_does_not_allow_is_refused() {
     let refusal = distance(501, 0.0, 10).unwrap_err();
     assert!(matches!(refusal, Refusal::Distance { .. }), "{refusal}");
     // 501 samples of 10 classes: 1 (10 - 1) / (501 10).
@@ -131,7 +131,7 @@ fn balance_that_the_size_does_not_allow_is_a_lie() {
 }
 
 #[test]
-fn what_is_no_distance_is_refused() {
+fn values_that_are_not_distances_are_refused() {
     for lie in [-0.1, -1e-9, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.0, 0.91] {
         assert!(matches!(distance(500, lie, 10), Err(Refusal::Distance { .. })), "{lie}");
         assert!(matches!(released(500, lie, 10), Err(Refusal::Distance { .. })), "{lie}");
@@ -141,8 +141,8 @@ fn what_is_no_distance_is_refused() {
 }
 
 #[test]
-fn a_released_distance_of_nothing_is_a_lie_at_any_size() {
-    // 1/d' is its logit: a distance of 0 would make every weight a NaN.
+fn a_released_distance_of_zero_is_refused_at_any_size() {
+    // 1/d' is the logit: a distance of 0 would make every weight NaN.
     let run = Run { largest_size: u64::MAX, ..asking(Ask::Released) };
     let said = |q: &Reference, lie| enrol(&run, q, 1_000_000_000_000, Statistic::Released(lie));
     for lie in [0.0, -0.0, 1e-300] {
@@ -174,7 +174,7 @@ fn counts_of_another_number_of_classes_or_beyond_64_bits_are_refused() {
 }
 
 #[test]
-fn a_profile_holds_for_the_whole_run() {
+fn a_profile_is_fixed_for_the_whole_run() {
     let run = asking(Ask::Nothing);
     let mut state = State::new(&run, vector(&[0.0]), Reference::uniform(3));
     let profile = |client, size| Profile { client, size, statistic: Statistic::Nothing };
@@ -188,7 +188,7 @@ fn a_profile_holds_for_the_whole_run() {
 }
 
 #[test]
-fn a_fixed_roster_takes_nobody_after_its_first_round_and_an_open_one_does() {
+fn a_fixed_roster_refuses_clients_after_the_first_round_and_an_open_one_accepts_them() {
     let profile = |client| Profile { client, size: 9, statistic: Statistic::Nothing };
     for fixed_roster in [true, false] {
         let run = Run { fixed_roster, ..asking(Ask::Nothing) };

@@ -15,10 +15,10 @@ use fedtvd_core::train::{
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What clients answered, in the order of arrival.
+/// The clients' answers, in order of arrival.
 pub(crate) type Answers = Vec<(ClientId, Result<Upload, ClientFailure>)>;
 
-/// What one client has.
+/// One client and its data.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
     pub(crate) id: ClientId,
@@ -26,7 +26,7 @@ pub(crate) struct Site {
     pub(crate) counts: Vec<u64>,
 }
 
-/// A run, its state, its clients and what they remember after each of their rounds.
+/// A run, its state, its clients, and their memories after each of their rounds.
 pub(crate) struct Federation {
     pub(crate) run: Run,
     pub(crate) state: State,
@@ -40,7 +40,7 @@ pub(crate) fn strategy(label: &str) -> Strategy {
     notation::strategy(label, []).unwrap_or_else(|error| panic!("{label}: {error}"))
 }
 
-/// A run of all clients in every round.
+/// A run in which all clients take part in every round.
 pub(crate) fn run(label: &str, local: Local) -> Run {
     Run {
         strategy: strategy(label),
@@ -55,14 +55,14 @@ pub(crate) fn run(label: &str, local: Local) -> Run {
     }
 }
 
-/// SGD with whole epochs as steps where no client has more than `batch` samples.
+/// Plain SGD; an epoch is one step for clients with at most `batch` samples.
 pub(crate) fn local(epochs: u32, batch: usize, lr: f64, momentum: f64) -> Local {
     let sgd = Sgd { lr, momentum, nesterov: false, weight_decay: 0.0 };
     Local { epochs, batch, sgd, round_decay: 1.0, epoch_decay: 1.0 }
 }
 
 impl Federation {
-    /// Enrols every site with what the strategy asks of it.
+    /// Enrols every site with the statistic that the strategy asks for.
     pub(crate) fn new(
         run: Run,
         start: Params,
@@ -73,12 +73,12 @@ impl Federation {
         let mut state = State::new(&run, start, reference);
         for site in &sites {
             let profile = site.profile(&run.strategy, &state.reference);
-            state.enrol(&run, profile).expect("a site says the truth");
+            state.enrol(&run, profile).expect("sites are honest");
         }
         Self { run, state, sites, memories: BTreeMap::new(), trainer }
     }
 
-    /// Trains every job at its site, which knows the strategy by its label alone.
+    /// Trains every job at its site, which knows only the strategy's label.
     pub(crate) fn answers(&mut self, jobs: &[Job]) -> Answers {
         jobs.iter().map(|job| (job.client, self.answer(job))).collect()
     }
@@ -123,21 +123,21 @@ impl Federation {
         &self.state.params.values
     }
 
-    /// What a client remembers after its last accepted round.
+    /// A client's memory after its last accepted round.
     pub(crate) fn memory(&self, client: ClientId) -> Option<&Memory> {
         self.memories.get(&(client, *self.state.accepted.get(&client)?))
     }
 }
 
 impl Site {
-    /// What it says of itself to a strategy.
+    /// Its profile for a strategy.
     pub(crate) fn profile(&self, strategy: &Strategy, reference: &Reference) -> Profile {
         let statistic = strategy.weighting.asks().answer(&self.counts, reference);
         Profile { client: self.id, size: size(&self.counts), statistic }
     }
 }
 
-/// An upload of given numbers after so many steps of the job's optimiser; carried vectors do not change.
+/// An upload of given values after this many steps of the job's optimiser; carried vectors do not change.
 pub(crate) fn upload(job: &Job, values: &[f32], steps: u64) -> Upload {
     let mut reach = Reach::default();
     let mu = strategy(&job.offer.strategy).local.needs().mu;
@@ -161,7 +161,7 @@ pub(crate) fn upload(job: &Job, values: &[f32], steps: u64) -> Upload {
     }
 }
 
-/// Clients that are quadratics: client k has its own row so many times.
+/// Clients with quadratic losses: client k has row k, once per sample.
 pub(crate) fn quadratics(
     run: Run,
     rows: Vec<(Vec<f64>, Vec<f64>)>,
@@ -202,7 +202,7 @@ pub(crate) fn buffered_layout() -> Arc<Layout> {
     ]))
 }
 
-/// Softmax regression whose passes also leave running statistics of the rows that they saw.
+/// Softmax regression whose passes also update running statistics of the rows that they see.
 struct Buffered(Exact<Regression>, Arc<Samples>);
 
 impl Trainer for Buffered {
@@ -250,7 +250,7 @@ pub(crate) fn skewed(run: Run, counts: &[[u64; 3]]) -> Federation {
             counts: counts.to_vec(),
         });
     }
-    // Each class around its own corner, no two rows alike.
+    // Each class around its own corner, all rows different.
     let values = labels.iter().enumerate().flat_map(|(i, &label)| {
         let (noise, other) = ((i * 37 % 101) as f32 / 101.0, (i * 53 % 97) as f32 / 97.0);
         [label as f32 - 1.0 + noise, (label % 2) as f32 - other]
@@ -264,10 +264,10 @@ pub(crate) fn skewed(run: Run, counts: &[[u64; 3]]) -> Federation {
     Federation::new(run, Params { layout, values }, Reference::uniform(3), sites, trainer)
 }
 
-/// Sizes and labels as different as five clients can have them; the first is balanced.
+/// Label counts of five clients with very different sizes and labels; the first is balanced.
 pub(crate) const SKEWED: [[u64; 3]; 5] = [[6, 6, 6], [1, 0, 9], [0, 20, 2], [4, 4, 1], [0, 0, 3]];
 
-/// What bytes a model has: no two values that print alike are taken for equal.
+/// The bits of a model, so that values which merely print alike are not equal.
 pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
 }

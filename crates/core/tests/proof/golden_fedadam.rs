@@ -42,7 +42,7 @@ fn bias_correction_slows_the_early_rounds_by_the_golden_factors() {
     let golden = golden();
     let [mut plain, mut corrected] = [Memory::default(), Memory::default()];
     for t in 1..=300 {
-        // From 0 towards 1 each time: the step itself is what comes out.
+        // From 0 towards 1 each time, so that the new model is the step itself.
         let step = |label: &str, memory: &mut Memory| strategy(label).server.step(&[0.0], &[1.0], memory)[0];
         let factor = step("fedadam:bias_correction=true", &mut corrected) / step("fedadam", &mut plain);
         let factors = &golden["bias_correction_factor_b1_0.9_b2_0.99"];

@@ -68,7 +68,7 @@ fn reach_shrinks_with_the_rate_from_round_to_round() {
 }
 
 #[test]
-fn fednova_makes_of_every_local_solver_the_golden_model() {
+fn fednova_gives_the_golden_model_for_every_local_solver() {
     for case in golden()["cases"].as_array().unwrap() {
         let name = case["case"].as_str().unwrap();
         let mut order = local(1, 15, number(&golden()["lr"]), number(&case["rho"]));
@@ -106,7 +106,7 @@ fn other_weights_enter_the_mean_and_the_effective_reach() {
 }
 
 #[test]
-fn fednova_settles_at_the_optimum_and_fedavg_at_the_one_that_steps_weigh() {
+fn fednova_converges_to_the_optimum_and_fedavg_to_the_step_weighted_one() {
     let golden = golden();
     let limits = &golden["objective_consistency"];
     for (label, lr, rounds, key) in [

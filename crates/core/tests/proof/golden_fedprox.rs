@@ -1,4 +1,4 @@
-//! Golden FedProx: its gradient, its steps with and without momentum, and where it comes to rest.
+//! Golden FedProx: its gradient, its steps with and without momentum, and the point that it converges to.
 
 use crate::federation::{local, quadratics, run};
 use crate::vectors::{number, numbers, read, rows, same_f32, settled, widened};
@@ -6,7 +6,7 @@ use fedtvd_core::stream::Key;
 use fedtvd_core::train::{Pull, step};
 use serde_json::Value;
 
-/// The model of a single client after so many steps under FedProx.
+/// The model of a single client after this many steps of FedProx.
 fn after(golden: &Value, mu: &str, steps: u32, lr: f64, momentum: f64) -> Vec<f32> {
     let problem = vec![(numbers(&golden["h"]), numbers(&golden["b"]))];
     let order = run(&format!("fedprox:mu={mu}"), local(steps, 8, lr, momentum));
@@ -32,7 +32,7 @@ fn the_proximal_gradient_is_the_golden_one() {
 }
 
 #[test]
-fn fedprox_walks_the_golden_paths() {
+fn fedprox_follows_the_golden_paths() {
     let golden = read(include_str!("../golden/fedprox.json"));
     for (mu, path) in golden["sgd_3_steps_lr0.1"].as_object().unwrap() {
         for (steps, point) in rows(path).into_iter().enumerate().skip(1) {
@@ -45,11 +45,11 @@ fn fedprox_walks_the_golden_paths() {
 }
 
 #[test]
-fn fedprox_comes_to_rest_at_the_minimiser_of_its_proximal_problem() {
+fn fedprox_converges_to_the_minimiser_of_its_proximal_problem() {
     let golden = read(include_str!("../golden/fedprox.json"));
     for (mu, minimiser) in golden["exact_local_minimiser"].as_object().unwrap() {
         let rest = after(&golden, mu, 2000, 0.05, 0.0);
         settled(&rest, minimiser, mu);
-        assert_ne!(widened(&rest), numbers(&golden["b"]), "the plain minimiser is another one");
+        assert_ne!(widened(&rest), numbers(&golden["b"]), "the plain minimiser differs");
     }
 }

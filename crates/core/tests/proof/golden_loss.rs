@@ -13,7 +13,7 @@ fn golden() -> Value {
     read(include_str!("../golden/balanced_loss.json"))
 }
 
-/// The golden cases by the strategy that makes them, and their reference.
+/// The golden cases with their strategy and reference.
 fn cases() -> [(&'static str, &'static str, Reference); 6] {
     let uniform = || Reference::uniform(4);
     let prior = Reference::given(vec![0.4, 0.3, 0.2, 0.1]).unwrap();

@@ -22,7 +22,8 @@ fn merged(label: &str, start: Params, counts: &[Vec<u64>], models: &[Vec<f64>]) 
     };
     let answers = jobs.iter().zip(models).map(|pair| (pair.0.client, Ok(answer(pair)))).collect();
     let record = federation.close(&jobs, answers);
-    let weights = record.clients.iter().map(|client| client.weight.expect("all count")).collect();
+    let weights =
+        record.clients.iter().map(|client| client.weight.expect("all updates are accepted")).collect();
     (weights, federation.model().to_vec())
 }
 
@@ -35,9 +36,9 @@ fn fedavg_and_uniform_take_the_golden_means() {
     let (weights, model) = merged("fedavg", start(), &sizes, &models);
     same(&weights, &golden["weights"], "weights");
     same_f32(&model, &golden["w_next"], "the weighted mean");
-    same_f32(&model, &golden["delta_form"]["x_next"], "the same from changes");
+    same_f32(&model, &golden["delta_form"]["x_next"], "the same in delta form");
     same_f32(&merged("uniform", start(), &sizes, &models).1, &golden["uniform_w_next"], "the plain mean");
-    // Half of the way from x_t: x_t + 0.5 Σ p_k (w_k - x_t).
+    // Halfway from x_t: x_t + 0.5 Σ p_k (w_k - x_t).
     let half =
         numbers(&golden["delta_form"]["sum_p_delta"]).iter().map(|d| 1.0 + 0.5 * d).collect::<Vec<_>>();
     same_f32(&merged("fedavg:server_lr=0.5", start(), &sizes, &models).1, &Value::from(half), "half");
@@ -86,7 +87,7 @@ fn running_statistics_are_averaged_with_the_models_weights() {
 }
 
 #[test]
-fn fednova_averages_a_running_variance_plainly_where_scaling_would_turn_it_negative() {
+fn fednova_averages_a_running_variance_plainly_because_scaling_would_make_it_negative() {
     let golden = read(include_str!("../golden/fednova.json"));
     let hazard = &golden["bn_running_var_hazard"];
     let scale = |role, name: &str| Tensor {
@@ -106,7 +107,7 @@ fn fednova_averages_a_running_variance_plainly_where_scaling_would_turn_it_negat
     let order = run("fednova", local(1, 1, 0.1, number(&hazard["rho"])));
     let mut federation = Federation::new(order, start, Reference::uniform(2), sites, nobody);
     let jobs = plan(&federation.run, &federation.state);
-    // The trainable number is given the same values, to see the scaling that the buffer must escape.
+    // The trainable parameter gets the same values, to show the scaling that must not affect the buffer.
     let answer = |k: usize| {
         let variance = numbers(&hazard["var_clients"])[k] as f32;
         (jobs[k].client, Ok(upload(&jobs[k], &[variance, variance], counts(&hazard["tau"])[k])))
@@ -119,5 +120,5 @@ fn fednova_averages_a_running_variance_plainly_where_scaling_would_turn_it_negat
         "variance",
     );
     let naive = Value::from(vec![hazard["naive_fednova_on_buffer"].clone()]);
-    same_f32(&federation.model()[..1], &naive, "what it would have been");
+    same_f32(&federation.model()[..1], &naive, "the scaled variance");
 }

@@ -80,7 +80,7 @@ fn twenty_momentum_steps_converge_where_dividing_by_their_number_would_diverge()
 }
 
 #[test]
-fn scaffold_settles_at_the_uniform_optimum_also_with_unequal_steps() {
+fn scaffold_converges_to_the_uniform_optimum_even_with_unequal_steps() {
     let points = &golden()["fixed_points"];
     let equal = rest("scaffold", local(5, 8, 0.02, 0.0), [8; 3], 3_000);
     settled(equal.model(), &points["scaffold_uniform"], "equal steps");
@@ -99,5 +99,5 @@ fn weights_on_model_and_variate_move_the_fixed_point_to_the_weighted_optimum() {
     settled(weighted.model(), &points["scaffold_weights_on_model_and_c"], "weighted");
     settled(weighted.model(), &points["optimum_weighted"], "weighted");
     let drifting = rest("fedavg", order, [60, 30, 10], 3_000);
-    settled(drifting.model(), &points["fedavg_weighted_K5_lr0.02"], "FedAvg stops beside it");
+    settled(drifting.model(), &points["fedavg_weighted_K5_lr0.02"], "FedAvg converges elsewhere");
 }

@@ -41,7 +41,7 @@ fn all_counts(golden: &Value) -> Vec<Vec<u64>> {
 }
 
 #[test]
-fn fedtvd_weighs_the_papers_three_clients_as_the_paper_does_for_every_lambda() {
+fn fedtvd_gives_the_papers_three_clients_the_papers_weights_for_every_lambda() {
     let golden = fedtvd();
     let (counts, q) = (all_counts(&golden), Reference::uniform(3));
     same(&counts.iter().map(|h| tvd(h, &q)).collect::<Vec<_>>(), &golden["tvd"], "TVD");
@@ -74,7 +74,7 @@ fn the_balanced_client_overtakes_the_others_at_the_golden_lambdas() {
 }
 
 #[test]
-fn the_released_code_weighs_the_same_clients_quite_differently() {
+fn the_released_code_gives_the_same_clients_very_different_weights() {
     let golden = fedtvd();
     let (counts, q) = (all_counts(&golden), Reference::uniform(3));
     let released = &golden["fedeasy_release_variant"];
@@ -123,7 +123,7 @@ fn temperatures_references_and_edge_cases_of_fedtvd_are_the_golden_ones() {
 }
 
 #[test]
-fn quality_shares_reach_their_bounds_and_no_further() {
+fn quality_shares_attain_their_bounds_and_never_exceed_them() {
     let golden = read(include_str!("../golden/fedtvd_bounds.json"));
     for row in golden["rows"].as_array().expect("a list") {
         let clients = row["K"].as_u64().unwrap() as usize;

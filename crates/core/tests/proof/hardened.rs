@@ -1,4 +1,4 @@
-//! Hardened mode: no claim that can be enrolled makes a client count more than 1.6/K.
+//! Hardened mode: no accepted claim gives a client a weight above 1.6/K.
 
 use crate::federation::{SKEWED, local, run, skewed, upload, vector};
 use fedtvd_core::labels::{Ask, Reference, Statistic, size};
@@ -11,7 +11,7 @@ use proptest::prelude::*;
 
 const CLASSES: usize = 10;
 
-/// Every registered strategy, and each that weighs labels against size also by labels alone.
+/// Every registered strategy; those with a lambda also by labels alone and by size alone.
 fn labels() -> Vec<String> {
     let mut labels = Vec::new();
     for spec in ALL {
@@ -23,7 +23,7 @@ fn labels() -> Vec<String> {
     labels
 }
 
-/// The roster of clients that enrolment lets in.
+/// The roster of clients that enrolment accepts.
 fn enrolled(run: &Run, q: &Reference, profiles: impl IntoIterator<Item = Profile>) -> Vec<Profile> {
     let mut state = State::new(run, vector(&[0.0]), q.clone());
     profiles.into_iter().for_each(|profile| drop(state.enrol(run, profile)));
@@ -35,7 +35,7 @@ fn weights(run: &Run, roster: &[Profile], mode: Mode) -> Vec<f64> {
     shares(run.strategy.weighting.as_ref(), mode, &profiles, &mut Memory::default()).weight
 }
 
-/// What an honest client with these counts says.
+/// The profile of an honest client with these counts.
 fn honest(client: u32, ask: Ask, counts: &[u64], q: &Reference) -> Profile {
     Profile { client, size: size(counts), statistic: ask.answer(counts, q) }
 }
@@ -45,7 +45,7 @@ fn label_counts() -> impl Strategy<Value = Vec<u64>> {
     vec(count, CLASSES).prop_filter("a client has samples", |h| size(h) > 0)
 }
 
-/// A uniform reference, against which claims are checked sharply, or one against which only their range is.
+/// A uniform reference, against which claims are checked exactly, or one against which only their range is checked.
 fn reference() -> impl Strategy<Value = Reference> {
     let skewed: Vec<f64> = (1..=CLASSES).map(|c| c as f64 / 55.0).collect();
     prop_oneof![Just(Reference::uniform(CLASSES)), Just(Reference::given(skewed).expect("it sums to 1"))]
@@ -53,7 +53,7 @@ fn reference() -> impl Strategy<Value = Reference> {
 
 proptest! {
     #[test]
-    fn one_liar_of_ten_counts_at_most_sixteen_hundredths(
+    fn one_liar_of_ten_has_a_weight_of_at_most_0_16(
         others in vec(label_counts(), 9),
         pretended in label_counts(),
         times in prop_oneof![Just(1u64), Just(1_000_000_000)],
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn hardened_mode_caps_sizes_and_leaves_what_labels_earn(counts in vec(label_counts(), 2..12)) {
+    fn hardened_mode_caps_sizes_and_keeps_quality_shares(counts in vec(label_counts(), 2..12)) {
         let q = Reference::uniform(CLASSES);
         for label in labels() {
             let run = run(&label, local(1, 8, 0.1, 0.0));
@@ -113,7 +113,7 @@ proptest! {
     }
 }
 
-/// Nine clients of a hundred samples of one class, and one that claims a balanced billion.
+/// Nine clients with a hundred samples of one class, and one that claims a billion balanced samples.
 fn boaster(label: &str) -> (Run, Vec<Profile>) {
     let run = run(label, local(1, 8, 0.1, 0.0));
     let (ask, q) = (run.strategy.weighting.asks(), Reference::uniform(CLASSES));
@@ -126,7 +126,7 @@ fn boaster(label: &str) -> (Run, Vec<Profile>) {
 }
 
 #[test]
-fn a_round_in_hardened_mode_counts_by_the_capped_weights() {
+fn a_round_in_hardened_mode_uses_the_capped_weights() {
     for label in labels() {
         let mut order = run(&label, local(1, 8, 0.1, 0.0));
         order.mode = Mode::Hardened;
@@ -135,12 +135,12 @@ fn a_round_in_hardened_mode_counts_by_the_capped_weights() {
         let s: Vec<f64> = record.clients.iter().map(|client| client.weight.unwrap()).collect();
         assert!(s.iter().all(|s| *s <= 0.32 + 1e-15), "{label}: {s:?}");
         assert_eq!(record.clients[2].size_share, Some(10.0 / 42.0), "{label}");
-        assert_eq!(record.clients[2].size, 22, "{label}: the record holds what the client said");
+        assert_eq!(record.clients[2].size, 22, "{label}: the record holds the reported size");
     }
 }
 
 #[test]
-fn paper_exact_fedtvd_gives_a_liar_three_fifths_and_fedavg_gives_it_all() {
+fn in_paper_mode_fedtvd_gives_a_liar_three_fifths_of_the_weight_and_fedavg_all_of_it() {
     let (run, roster) = boaster("fedtvd");
     let s = weights(&run, &roster, Mode::Paper);
     // 1/2 e^0.9 / (e^0.9 + 9) + 1/2: the largest quality share of ten classes and all of the size.
@@ -151,7 +151,7 @@ fn paper_exact_fedtvd_gives_a_liar_three_fifths_and_fedavg_gives_it_all() {
 }
 
 #[test]
-fn hardened_the_same_liar_stays_at_its_cap_or_below_under_every_strategy() {
+fn in_hardened_mode_the_same_liar_never_exceeds_the_cap_under_any_strategy() {
     for label in labels() {
         let (run, roster) = boaster(&label);
         let s = weights(&run, &roster, Mode::Hardened);
@@ -160,7 +160,7 @@ fn hardened_the_same_liar_stays_at_its_cap_or_below_under_every_strategy() {
 }
 
 #[test]
-fn a_liar_that_claims_a_vast_reach_cannot_blow_up_what_the_others_did() {
+fn a_liar_that_claims_a_vast_reach_cannot_blow_up_the_other_updates() {
     // Nine honest clients of 10 samples move from 0 to 1; the tenth claims 10^8 samples and stays at 0.
     let q = Reference::uniform(2);
     let moved = |mode| {
@@ -180,9 +180,9 @@ fn a_liar_that_claims_a_vast_reach_cannot_blow_up_what_the_others_did() {
             close(&run, &state, &jobs, &InMemory::new(&run, &state, &jobs, answers.collect())).unwrap();
         next.params.values[0]
     };
-    // As the paper has it, the liar's reach of 0.1 x 10^7 multiplies each honest update: f_k = s_k r_eff / r_k is 1 for
-    // each of the nine, so that the model lands at 9, far beyond where any client went.
+    // In paper mode the liar's reach of 0.1 x 10^7 multiplies each honest update: f_k = s_k r_eff / r_k is 1 for each
+    // of the nine, so that the model lands at 9, far beyond any client's model.
     assert!((moved(Mode::Paper) - 9.0).abs() < 1e-3, "{}", moved(Mode::Paper));
-    // With capped sizes and reaches all are alike: nine of ten moved by 1.
+    // With capped sizes and reaches all are equal: nine of ten moved by 1.
     assert!((moved(Mode::Hardened) - 0.9).abs() < 1e-6, "{}", moved(Mode::Hardened));
 }

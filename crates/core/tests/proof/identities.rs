@@ -1,4 +1,4 @@
-//! Equalities between methods and between ways to run them, to the bit.
+//! Bit-exact equalities between methods, and between ways to run them.
 
 use crate::federation::{Federation, SKEWED, Site, bits, local, run, skewed, vector};
 use fedtvd_core::labels::Reference;
@@ -25,7 +25,7 @@ fn after_four_rounds(mut federation: Federation) -> Vec<u32> {
     bits(federation.model())
 }
 
-/// Whether two strategies make the same bits of the same clients.
+/// Whether two strategies give the same bits for the same clients.
 fn equal(first: &str, second: &str, counts: &[[u64; 3]]) -> bool {
     [local(2, 4, 0.1, 0.0), local(2, 4, 0.1, 0.9), rich()].iter().all(|order| {
         let models = [first, second].map(|label| after_four_rounds(skewed(run(label, *order), counts)));
@@ -34,13 +34,13 @@ fn equal(first: &str, second: &str, counts: &[[u64; 3]]) -> bool {
 }
 
 #[test]
-fn fedprox_without_its_term_is_fedavg() {
+fn fedprox_with_mu_zero_is_fedavg() {
     assert!(equal("fedprox:mu=0", "fedavg", &SKEWED));
     assert!(!equal("fedprox", "fedavg", &SKEWED));
 }
 
 #[test]
-fn losses_that_know_their_labels_are_plain_where_labels_are_balanced() {
+fn label_aware_losses_are_plain_cross_entropy_if_labels_are_balanced() {
     let balanced = [[4, 4, 4], [9, 9, 9], [1, 1, 1]];
     let knows = |spec: &&&Spec| (spec.build)(&Settings::defaults(spec)).loss.is_some();
     for spec in ALL.iter().filter(knows) {
@@ -59,11 +59,11 @@ impl Problem for Plain {
     }
 
     fn gradient(&self, _: &[f32], _: u32, offsets: Option<&[f32]>, _: &mut [f64]) -> f64 {
-        assert_eq!(offsets, None, "softmax cannot see equal offsets, so that nobody need add them");
+        assert_eq!(offsets, None, "equal offsets do not change softmax and are left out");
         0.0
     }
 
-    fn judge(&self, _: &[f32], _: u32, _: Option<&[f32]>) -> (f64, [usize; 3]) {
+    fn evaluate_row(&self, _: &[f32], _: u32, _: Option<&[f32]>) -> (f64, [usize; 3]) {
         (0.0, [0, 0, 1])
     }
 }
@@ -80,7 +80,7 @@ fn equal_offsets_reach_no_trainer() {
 }
 
 #[test]
-fn quality_weights_without_weight_on_quality_are_fedavg() {
+fn quality_weights_with_lambda_zero_are_fedavg() {
     let weighs = |spec: &&&Spec| spec.params.iter().any(|param| param.name == "lambda");
     for spec in ALL.iter().filter(weighs) {
         assert!(equal(&format!("{}:lambda=0", spec.name), "fedavg", &SKEWED), "{}", spec.name);
@@ -89,7 +89,7 @@ fn quality_weights_without_weight_on_quality_are_fedavg() {
 }
 
 #[test]
-fn a_server_rate_of_one_is_fedavg() {
+fn a_server_lr_of_one_is_fedavg() {
     assert!(equal("fedavg:server_lr=1", "fedavg", &SKEWED));
     assert!(!equal("fedavg:server_lr=0.999", "fedavg", &SKEWED));
 }
@@ -120,7 +120,7 @@ fn four_passes_of_one_epoch_equal_one_pass_of_four() {
     assert_eq!(bits(&once.values), bits(&parts.values));
 }
 
-/// One parameter of `torch.optim.SGD`, written after its documentation, in f64.
+/// One parameter under `torch.optim.SGD`, implemented from its documentation in f64.
 #[derive(Default)]
 struct Torch {
     buffer: Option<f64>,
@@ -172,7 +172,7 @@ proptest! {
                 let push = if pushed { f64::from(push[i]) } else { 0.0 };
                 expected = torch.step(&sgd, expected, f64::from(gradient[i]) + pull + push);
             }
-            // Five steps of a few f32 roundings of numbers up to 2, carried on by momentum.
+            // Five steps with a few f32 roundings of numbers up to 2, amplified by momentum.
             let slack = 4e-6 * expected.abs().max(1.0);
             prop_assert!((f64::from(w[i]) - expected).abs() < slack, "{} is not {}", w[i], expected);
         }

@@ -1,6 +1,6 @@
-//! The proof of the core: golden vectors, properties, and one contract for every registered strategy.
+//! Tests of the core: golden vectors, properties, and one contract for every registered strategy.
 //!
-//! One program, so that the tiny federation below is compiled once and nothing in it lies idle.
+//! One test program, so that the tiny federation is compiled once and no part of it is unused.
 
 #![cfg(test)]
 

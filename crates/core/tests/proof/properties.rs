@@ -15,7 +15,7 @@ use fedtvd_core::train::exact::{Exact, Problem, Quadratic};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Clients' label counts over one number of classes.
+/// Label counts of several clients, all with the same number of classes.
 fn clients() -> impl Strategy<Value = Vec<Vec<u64>>> {
     (2..8usize, 1..12usize).prop_flat_map(|(classes, clients)| {
         let count = prop_oneof![Just(0u64), 0..40u64, 0..3_000u64];
@@ -42,7 +42,7 @@ fn near(a: &[f64], b: &[f64], slack: f64) -> bool {
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| (a - b).abs() <= slack)
 }
 
-/// Clients who answer with given models after given steps.
+/// A round in which the clients answer with given models after given numbers of steps.
 fn given(label: &str, start: &Params, sizes: &[u64], models: &[Vec<f32>], steps: &[u64]) -> Federation {
     let site = |(k, &n): (usize, &u64)| Site { id: k as u32, rows: vec![], counts: vec![n, 0, 0] };
     let sites = sizes.iter().enumerate().map(site).collect();
@@ -70,7 +70,7 @@ fn model() -> impl Strategy<Value = Vec<f32>> {
 
 proptest! {
     #[test]
-    fn weights_are_shares_of_one(counts in clients()) {
+    fn weights_sum_to_one(counts in clients()) {
         for spec in ALL {
             let Shares { weight, size, quality } = shares_of(spec.name, &counts);
             for shares in [Some(weight), Some(size), quality].into_iter().flatten() {
@@ -81,7 +81,7 @@ proptest! {
     }
 
     #[test]
-    fn weights_follow_their_clients_into_another_order((counts, order) in clients().prop_flat_map(|counts| {
+    fn reordering_clients_reorders_their_weights((counts, order) in clients().prop_flat_map(|counts| {
         let order = Just((0..counts.len()).collect::<Vec<_>>()).prop_shuffle();
         (Just(counts), order)
     })) {
@@ -97,7 +97,7 @@ proptest! {
     }
 
     #[test]
-    fn clients_of_equal_size_and_labels_count_alike(counts in clients(), clients in 1..12usize) {
+    fn clients_of_equal_size_and_labels_have_equal_weights(counts in clients(), clients in 1..12usize) {
         for spec in ALL {
             let weight = shares_of(spec.name, &vec![counts[0].clone(); clients]).weight;
             prop_assert!(near(&weight, &vec![1.0 / clients as f64; clients], 1e-15), "{}", spec.name);
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn a_lambda_of_zero_is_fedavg_to_the_bit(counts in clients()) {
+    fn a_lambda_of_zero_is_bit_identical_to_fedavg(counts in clients()) {
         for spec in ALL.iter().filter(|spec| spec.params.iter().any(|param| param.name == "lambda")) {
             let weight = shares_of(&format!("{}:lambda=0", spec.name), &counts).weight;
             prop_assert_eq!(weight, shares_of("fedavg", &counts).weight, "{}", spec.name);
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn distance_to_a_uniform_reference_does_not_depend_on_the_names_of_classes(
+    fn distance_to_a_uniform_reference_does_not_depend_on_the_order_of_classes(
         (counts, renamed) in vec(0..5_000u64, 2..40).prop_filter("samples", |h| size(h) > 0)
             .prop_flat_map(|h| (Just(h.clone()), Just(h).prop_shuffle())),
     ) {
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn a_model_that_nobody_changed_stays_whatever_it_is(
+    fn a_model_that_no_client_changed_stays_unchanged(
         start in model(), sizes in vec(1..1_000u64, 1..12), steps in vec(1..1_000u64, 12),
     ) {
         let start = Params { layout: buffered_layout(), values: start };
@@ -177,7 +177,7 @@ proptest! {
     }
 
     #[test]
-    fn a_server_rate_next_to_one_is_next_to_fedavg(
+    fn a_server_lr_close_to_one_is_close_to_fedavg(
         start in vec(-2.0..2.0f32, 10), models in vec(vec(0.0..2.0f32, 10), 4), sizes in vec(1..1_000u64, 4),
     ) {
         let start = Params { layout: buffered_layout(), values: start };
@@ -203,7 +203,7 @@ impl Problem for Slope {
         w.iter().map(|&w| f64::from(w)).sum()
     }
 
-    fn judge(&self, w: &[f32], _: u32, _: Option<&[f32]>) -> (f64, [usize; 3]) {
+    fn evaluate_row(&self, w: &[f32], _: u32, _: Option<&[f32]>) -> (f64, [usize; 3]) {
         (w.iter().map(|&w| f64::from(w)).sum(), [0, 0, 1])
     }
 }
@@ -225,7 +225,7 @@ proptest! {
             let jobs = plan(&federation.run, &federation.state);
             let upload = federation.answers(&jobs).remove(0).1.unwrap();
             for w in upload.params.values {
-                // A hundred f32 steps, none larger than the way that they go.
+                // Rounding of a hundred f32 steps, none longer than the total distance.
                 prop_assert!((f64::from(-w) / upload.report.reach - 1.0).abs() < 2e-5, "{}", label);
             }
         }

@@ -1,15 +1,15 @@
-//! A rejected update is as if its client had not answered, whatever the strategy; too few leave all as it was.
+//! A rejected update has the same effect as no answer, under every strategy; below the quorum nothing changes.
 
 use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::round::{ClientFailure as Failure, Job, Upload, plan};
 use fedtvd_core::strategy::ALL;
 
-/// A lie, and what it must be rejected as.
+/// A faulty update, and the failure that it must be rejected with.
 type Lie = (&'static str, fn(&mut Upload), fn(&Failure) -> bool);
 
 const LIES: [Lie; 17] = [
-    ("a number that is none", |u| u.params.values[3] = f32::NAN, not_finite),
+    ("a NaN", |u| u.params.values[3] = f32::NAN, not_finite),
     ("an infinite number", |u| u.params.values[0] = f32::NEG_INFINITY, not_finite),
     ("an infinite buffer", |u| u.params.values[7] = f32::INFINITY, not_finite),
     ("a short model", |u| u.params.values.truncate(9), wrong_shape),
@@ -25,11 +25,11 @@ const LIES: [Lie; 17] = [
     ("a tiny reach", |u| u.report.reach *= 1e-6, reach),
     ("a huge reach", |u| u.report.reach *= 1e6, reach),
     ("a negative reach", |u| u.report.reach *= -1.0, reach),
-    ("a reach that is none", |u| u.report.reach = f64::NAN, reach),
+    ("a NaN as reach", |u| u.report.reach = f64::NAN, reach),
     ("an old round", |u| u.report.round -= 1, wrong_round),
-    ("a round to come", |u| u.report.round += 1, wrong_round),
+    ("a future round", |u| u.report.round += 1, wrong_round),
     ("an infinite loss", |u| u.report.losses[1] = f64::INFINITY, not_finite),
-    ("a loss that is none", |u| u.report.losses[0] = f64::NAN, not_finite),
+    ("a NaN as loss", |u| u.report.losses[0] = f64::NAN, not_finite),
 ];
 
 fn not_finite(failure: &Failure) -> bool {
@@ -41,7 +41,7 @@ fn wrong_shape(failure: &Failure) -> bool {
 }
 
 fn steps(failure: &Failure) -> bool {
-    // 22 samples in batches of 4 are 6 steps; two epochs of them 12.
+    // 22 samples in batches of 4 are 6 steps; two epochs are 12.
     matches!(failure, Failure::Steps { most: 12, .. })
 }
 
@@ -53,10 +53,10 @@ fn wrong_round(failure: &Failure) -> bool {
     matches!(failure, Failure::WrongRound { expected: 1, .. })
 }
 
-/// The third client lies: the largest, so that it would count.
+/// The third client lies. It is the largest, so its update would matter.
 const LIAR: u32 = 2;
 
-/// A federation after an honest round, and the jobs and honest answers of the next.
+/// A federation after one round, with the jobs and honest answers of the next.
 fn second_round(label: &str) -> (Federation, Vec<Job>, Answers) {
     let mut federation = skewed(run(label, local(2, 4, 0.1, 0.9)), &SKEWED);
     federation.round();
@@ -65,7 +65,7 @@ fn second_round(label: &str) -> (Federation, Vec<Job>, Answers) {
     (federation, jobs, answers)
 }
 
-/// The bytes of the state after the round, and why the liar did not count.
+/// The bytes of the state after the round, and why the liar's update was not used.
 fn closed(federation: &Federation, jobs: &[Job], answers: Answers) -> (Vec<u8>, Option<Failure>) {
     let updates = fedtvd_core::round::InMemory::new(&federation.run, &federation.state, jobs, answers);
     let (next, record) =
@@ -86,7 +86,7 @@ fn lied(answers: &Answers, lie: impl Fn(&mut Upload)) -> Answers {
 }
 
 #[test]
-fn a_rejected_update_leaves_the_bytes_of_a_round_without_it() {
+fn a_rejected_update_gives_the_same_bytes_as_a_round_without_it() {
     for spec in ALL {
         let (federation, jobs, answers) = second_round(spec.name);
         let honest = closed(&federation, &jobs, answers.clone());
@@ -94,12 +94,12 @@ fn a_rejected_update_leaves_the_bytes_of_a_round_without_it() {
         let absent: Answers = answers.iter().filter(|(client, _)| *client != LIAR).cloned().collect();
         let (without, failure) = closed(&federation, &jobs, absent);
         assert_eq!(failure, Some(Failure::Absent));
-        assert_ne!(honest.0, without, "{}: the client counts when it is honest", spec.name);
+        assert_ne!(honest.0, without, "{}: an honest update of the client has an effect", spec.name);
         for (what, lie, expected) in LIES {
             let (bytes, failure) = closed(&federation, &jobs, lied(&answers, lie));
             let failure = failure.unwrap_or_else(|| panic!("{}: {what} was accepted", spec.name));
             assert!(expected(&failure), "{}: {what} is {failure}", spec.name);
-            assert_eq!(bytes, without, "{}: {what} touched the aggregate", spec.name);
+            assert_eq!(bytes, without, "{}: {what} affected the aggregate", spec.name);
         }
         for carried in federation.run.strategy.local.needs().carries {
             let name = carried.name;
@@ -108,7 +108,7 @@ fn a_rejected_update_leaves_the_bytes_of_a_round_without_it() {
                 let (bytes, failure) = closed(&federation, &jobs, wrong);
                 let failure = failure.unwrap();
                 assert!(not_finite(&failure) || wrong_shape(&failure), "{}: {failure}", spec.name);
-                assert_eq!(bytes, without, "{}: a carried vector touched the aggregate", spec.name);
+                assert_eq!(bytes, without, "{}: a carried vector affected the aggregate", spec.name);
             }
         }
     }
@@ -143,7 +143,7 @@ fn answers_of_clients_that_were_not_asked_do_not_count() {
 }
 
 #[test]
-fn below_its_quorum_a_round_changes_nothing_and_says_so() {
+fn below_its_quorum_a_round_changes_nothing_and_its_record_says_so() {
     for spec in ALL {
         let (mut federation, jobs, answers) = second_round(spec.name);
         federation.run.quorum = 5;
@@ -158,7 +158,7 @@ fn below_its_quorum_a_round_changes_nothing_and_says_so() {
 }
 
 #[test]
-fn a_round_of_no_update_changes_nothing_even_without_a_quorum() {
+fn a_round_without_updates_changes_nothing_even_without_a_quorum() {
     for spec in ALL {
         let (mut federation, jobs, _) = second_round(spec.name);
         federation.run.quorum = 0;
@@ -171,8 +171,8 @@ fn a_round_of_no_update_changes_nothing_even_without_a_quorum() {
 }
 
 #[test]
-fn a_proximal_term_bounds_the_reach_that_is_believed() {
-    // lr mu = 1.5: one step reaches lr, the second goes half of the way back.
+fn a_proximal_term_bounds_the_accepted_reach() {
+    // lr mu = 1.5: the first step reaches lr, the second goes halfway back.
     let mut federation = skewed(run("fedprox:mu=15+fednova", local(2, 32, 0.1, 0.0)), &SKEWED);
     let jobs = plan(&federation.run, &federation.state);
     let answers = federation.answers(&jobs);
@@ -183,7 +183,7 @@ fn a_proximal_term_bounds_the_reach_that_is_believed() {
 }
 
 #[test]
-fn a_proximal_term_so_strong_that_steps_go_back_and_forth_never_divides_by_nothing() {
+fn a_proximal_term_so_strong_that_steps_oscillate_never_divides_by_zero() {
     // lr mu = 2: every second step returns to the start, where the reach is 0.
     let label = "fedprox:mu=20+fednova";
     let mut federation = skewed(run(label, local(2, 32, 0.1, 0.0)), &SKEWED);

@@ -15,7 +15,7 @@ fn partial(label: &str) -> Federation {
     skewed(order, &SKEWED)
 }
 
-/// The same federation in a new process: everything that changes comes out of bytes.
+/// The same federation in a new process: everything that changes is decoded from bytes.
 fn reloaded(old: &Federation, label: &str) -> Federation {
     let mut new = partial(label);
     let layout = Arc::clone(&old.state.params.layout);
@@ -44,7 +44,7 @@ fn remote_round(federation: &mut Federation) -> RoundRecord {
 }
 
 #[test]
-fn half_of_the_rounds_from_a_reloaded_state_give_the_same_bits() {
+fn rounds_from_a_reloaded_state_give_the_same_bits() {
     for label in ALL.iter().map(|spec| spec.name).chain(["scaffold+fedtvd+balanced+fedadam"]) {
         let (mut straight, mut stopped) = (partial(label), partial(label));
         for round in 0..8 {
@@ -73,7 +73,7 @@ fn a_crash_between_plan_and_close_loses_nothing() {
     for spec in ALL {
         let (mut straight, mut crashed) = (partial(spec.name), partial(spec.name));
         for _ in 0..3 {
-            // The jobs were done, the answers lost; what clients remember of them must not count.
+            // The jobs were done, but the answers were lost; the clients' memories of them must not be used.
             let jobs = plan(&crashed.run, &crashed.state);
             drop(crashed.answers(&jobs));
             assert_eq!(crashed.round(), straight.round(), "{}", spec.name);
@@ -102,7 +102,7 @@ fn a_memory_advances_only_with_an_accepted_update() {
 }
 
 #[test]
-fn a_client_that_lost_its_memory_starts_from_none_and_the_record_says_so() {
+fn a_client_that_lost_its_memory_starts_without_one_and_the_record_says_so() {
     for spec in ALL {
         let mut federation = partial(spec.name);
         federation.run.fraction = 1.0;

@@ -1,4 +1,4 @@
-//! Golden vectors as they lie in `tests/golden`, and the three tolerances at which they are compared.
+//! Reads the golden vectors in `tests/golden` and compares them within one of three tolerances.
 
 use serde_json::Value;
 
@@ -9,13 +9,13 @@ pub(crate) fn read(text: &str) -> Value {
 
 /// The numbers of a list.
 pub(crate) fn numbers(value: &Value) -> Vec<f64> {
-    let list = value.as_array().unwrap_or_else(|| panic!("{value} is no list"));
+    let list = value.as_array().unwrap_or_else(|| panic!("{value} is not a list"));
     list.iter().map(number).collect()
 }
 
 /// The lists of numbers of a list.
 pub(crate) fn rows(value: &Value) -> Vec<Vec<f64>> {
-    value.as_array().unwrap_or_else(|| panic!("{value} is no list")).iter().map(numbers).collect()
+    value.as_array().unwrap_or_else(|| panic!("{value} is not a list")).iter().map(numbers).collect()
 }
 
 /// The counts of a list.
@@ -25,10 +25,10 @@ pub(crate) fn counts(value: &Value) -> Vec<u64> {
 
 /// One number.
 pub(crate) fn number(value: &Value) -> f64 {
-    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+    value.as_f64().unwrap_or_else(|| panic!("{value} is not a number"))
 }
 
-/// Quantities held in f64: 1e-12 relative, some thousand roundings.
+/// Quantities held in f64: 1e-12 relative, a few thousand roundings.
 pub(crate) fn same(got: &[f64], want: &Value, what: &str) {
     within(got, &numbers(want), what, |x| 1e-12 * x.abs());
 }

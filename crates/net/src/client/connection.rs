@@ -272,7 +272,7 @@ impl Connection {
                         }
                     }
                 }
-                None => return Err(ConnectionError::Lost("the server gave no receipt".to_owned())),
+                None => return Err(ConnectionError::Lost("the server sent no receipt".to_owned())),
             }
         }
     }

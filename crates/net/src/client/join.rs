@@ -86,7 +86,7 @@ impl JoinError {
             Self::Connection(ConnectionError::Lost(_) | ConnectionError::Tls { code: "tls-failed", .. }) => {
                 true
             }
-            // Somebody may make room.
+            // Space may be freed.
             Self::File(error) | Self::Site(SiteError::File(error)) => {
                 matches!(error.error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
             }
@@ -162,7 +162,8 @@ async fn session(
     loop {
         let task = connection.pull(&run).await?;
         match task {
-            // Only accepted work, or none to do, is a success: a server that refuses everything is asked less and less often.
+            // Only accepted work, or no work at all, counts as a success: a server that refuses everything is asked
+            // less and less often.
             Task::Wait => backoff.reset(),
             Task::Finished(finished) => return Ok(finished),
             Task::Survey(survey) => connection.enrol(site.enrolment(&run, &survey)?).await?,
@@ -173,11 +174,11 @@ async fn session(
                     (site, found)
                 })
                 .await;
-                let judged = match found {
+                let evaluated = match found {
                     Ok(found) => connection.evaluate(&run, round, found).await,
                     Err(why) => Err(ConnectionError::Lost(format!("the model cannot be read: {why}"))),
                 };
-                settle(judged, report, backoff).await?;
+                settle(evaluated, report, backoff).await?;
             }
             Task::Train(round, job) => {
                 let hash = sha256(&job);

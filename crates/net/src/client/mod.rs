@@ -1,7 +1,7 @@
 //! The client: it connects to a server, trains on its site's data, and sends updates.
 //!
-//! `join` is the whole of it, `connection` speaks the protocol over a `tls_stream`, `site` holds the data and trains, and
-//! `backoff` spaces the attempts to connect.
+//! `join` is the client's main loop, `connection` speaks the protocol over a `tls_stream`, `site` holds the data and
+//! trains, and `backoff` delays attempts to reconnect.
 
 mod backoff;
 pub(crate) mod connection;

@@ -101,7 +101,7 @@ impl Site {
         };
         if !welcome.run.chars().all(|c| c.is_ascii_alphanumeric()) || welcome.run.is_empty() {
             let why = format!("\"{}\"", welcome.run.escape_default());
-            return Err(SiteError::Unreadable { what: "a run's name", why });
+            return Err(SiteError::Unreadable { what: "a run name", why });
         }
         let cpu = Cpu::new(&network, Arc::clone(&samples))?;
         let holdout = samples.test_rows();
@@ -110,15 +110,15 @@ impl Site {
         Ok(Self { client: welcome.client, cpu, layout, data, folder })
     }
 
-    /// The answer to a survey: what it asks for and no more.
+    /// The answer to a survey: only what it asks for.
     pub(crate) fn enrolment(&self, run: &str, survey: &wire::Survey) -> Result<wire::Enrolment, SiteError> {
         let unreadable =
-            |error: serde_json::Error| SiteError::Unreadable { what: "a question", why: error.to_string() };
+            |error: serde_json::Error| SiteError::Unreadable { what: "a survey", why: error.to_string() };
         let ask: Ask = serde_json::from_str(&survey.ask).map_err(unreadable)?;
         let reference: Reference = serde_json::from_str(&survey.reference).map_err(unreadable)?;
         if reference.classes() != self.data.counts.len() {
             let why = format!("a reference over {} classes", reference.classes());
-            return Err(SiteError::Unreadable { what: "a question", why });
+            return Err(SiteError::Unreadable { what: "a survey", why });
         }
         let statistic = ask.answer(&self.data.counts, &reference);
         Ok(wire::Enrolment {
@@ -129,7 +129,7 @@ impl Site {
         })
     }
 
-    /// The bytes of an update, trained as a job says. What the site must remember is on the disk before this returns.
+    /// The bytes of an update, trained as a job says. What the site must remember is on disk before this returns.
     pub(crate) fn train(&mut self, bytes: &[u8]) -> Result<Result<Vec<u8>, ClientFailure>, FileError> {
         let bad = |why: String| Ok(Err(ClientFailure::BadJob(why)));
         let job = match Job::from_bytes(bytes, &self.layout) {

@@ -22,7 +22,7 @@ pub(crate) struct ServerStream {
     failure: TlsFailure,
 }
 
-/// Connects, with a TLS handshake where security asks for it.
+/// Connects, with a TLS handshake if security asks for it.
 pub(crate) async fn connect(
     address: &str,
     host: String,

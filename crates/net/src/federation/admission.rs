@@ -1,4 +1,4 @@
-//! What clients bring to the coordinator: what they have, their updates, their counts. Everything is checked here.
+//! Checks everything that clients send to the coordinator: enrolments, updates, and counts of evaluations.
 
 use crate::federation::phase::{Inner, Phase, Seen};
 use crate::federation::stored::{Reply, StoredUpdate};
@@ -13,52 +13,52 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// A client, as its certificate and the allow list have it.
+/// A client, as identified by its certificate and the allow list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
     /// Its number.
     pub id: ClientId,
     /// Its name.
     pub name: String,
-    /// The most training samples that it may claim.
+    /// Maximum number of training samples that it may claim.
     pub max_size: u64,
 }
 
-/// Most samples that any client may keep back: sums over all clients stay countable.
+/// Maximum number of hold-out samples of a client, so that sums over all clients cannot overflow.
 const LARGEST_HOLDOUT: u64 = 1 << 40;
 
-/// What a good ticket leads to.
+/// The answer to a valid ticket.
 pub(crate) enum Admission {
-    /// The update is here already.
+    /// The update was already accepted.
     Already,
-    /// Its bytes are wanted.
+    /// Its bytes should be sent.
     Wanted(Arrival),
 }
 
-/// An update on its way in. When it is dropped, what came of it goes.
+/// An update that is being received. Dropping it removes the bytes received so far.
 pub(crate) struct Arrival {
     coordinator: Arc<Coordinator>,
     job: Job,
-    /// Training samples of the client.
+    /// Number of training samples of the client.
     size: u64,
     pub(crate) client: ClientId,
     pub(crate) round: u32,
     pub(crate) hash: String,
     pub(crate) bytes: u64,
-    /// Where its bytes go before it is accepted.
+    /// The file for its bytes until it is accepted.
     pub(crate) path: PathBuf,
 }
 
 impl Drop for Arrival {
     fn drop(&mut self) {
-        // Before the next upload of this client may begin to write there; after a commit there is nothing left.
+        // Before the next upload of this client may write to the same file; after a commit the file no longer exists.
         let _ = std::fs::remove_file(&self.path);
         self.coordinator.inner().sending.remove(&self.client);
     }
 }
 
 impl Coordinator {
-    /// Notes that a client was heard of, and refuses another run's.
+    /// Records that a client was in contact, and refuses clients of another run or outside the roster.
     pub(crate) fn note_contact(&self, member: &Member, run: Option<&str>) -> Result<(), Refusal> {
         let seen = Seen { name: member.name.clone(), last: Instant::now() };
         self.inner().seen.insert(member.id, seen);
@@ -75,7 +75,7 @@ impl Coordinator {
         }
     }
 
-    /// Enrols a client, or checks that it still says the same.
+    /// Enrols a client, or checks that its profile has not changed.
     pub(crate) fn enrol(&self, member: &Member, enrolment: &wire::Enrolment) -> Result<(), Refusal> {
         self.note_contact(member, Some(&enrolment.run))?;
         let client = member.id;
@@ -105,7 +105,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Keeps a client's label counts for the reference.
+    /// Collects a client's label counts for the reference.
     fn collect(
         &self,
         inner: &mut Inner,
@@ -114,7 +114,7 @@ impl Coordinator {
         statistic: Statistic,
     ) -> Result<(), Refusal> {
         let Statistic::Histogram(counts) = statistic else {
-            return Err(Refusal::Statistic("label counts are asked for".to_owned()));
+            return Err(Refusal::Statistic("the server asks for label counts".to_owned()));
         };
         if counts.len() != self.terms.classes {
             let classes = self.terms.classes;
@@ -132,7 +132,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Looks at an upload's ticket, before a byte of it is read.
+    /// Checks an upload's ticket before any of its bytes are read.
     pub(crate) fn admit(
         self: &Arc<Self>,
         member: &Member,
@@ -192,7 +192,7 @@ impl Coordinator {
             return Err(Refusal::Busy(client));
         }
         drop(inner);
-        let path = self.ledger.beside(round, client);
+        let path = self.ledger.partial(round, client);
         let (hash, bytes) = (ticket.hash.clone(), ticket.bytes);
         Ok(Admission::Wanted(Arrival {
             coordinator: Arc::clone(self),
@@ -206,14 +206,14 @@ impl Coordinator {
         }))
     }
 
-    /// How many numbers an update has.
+    /// Number of values in an update.
     fn numbers(&self) -> u64 {
         let carried = self.terms.run.strategy.local.needs().carries.iter();
         let carried: usize = carried.map(|carried| carried.extent.len(&self.terms.layout)).sum();
         (self.terms.layout.len() + carried) as u64
     }
 
-    /// Notes that a client has no update, unless it has one.
+    /// Records that a client has no update, unless one was accepted.
     pub(crate) fn fail(&self, member: &Member, failure: &wire::Failure) -> Result<(), Refusal> {
         self.note_contact(member, Some(&failure.run))?;
         let why = plain(&failure.why);
@@ -222,7 +222,7 @@ impl Coordinator {
         self.answer(member.id, failure.round, Reply::Failure(ClientFailure::Training(why)), Some(&event))
     }
 
-    /// Notes an answer to the open round; an update that was accepted stays. It is told before the round can close.
+    /// Records an answer to the open round, unless an update was accepted. It is logged before the round can close.
     fn answer(
         &self,
         client: ClientId,
@@ -240,7 +240,7 @@ impl Coordinator {
         }
         if !matches!(open.answers.get(&client), Some(Reply::Update(_))) {
             if let Reply::Update(update) = &answer {
-                // Under the lock, so that no update is accepted after its round was frozen.
+                // Under the lock, so that no update is accepted after its round was closed.
                 self.ledger.commit(round, client, &update.hash).map_err(|error| disk(&error.error))?;
             }
             open.answers.insert(client, answer);
@@ -253,7 +253,7 @@ impl Coordinator {
         Ok(())
     }
 
-    /// Takes what a client's hold-out says of the model.
+    /// Accepts the counts of a client's evaluation on its hold-out.
     pub(crate) fn count(&self, member: &Member, counts: &wire::Counts) -> Result<(), Refusal> {
         self.note_contact(member, Some(&counts.run))?;
         let mut inner = self.inner();
@@ -268,13 +268,13 @@ impl Coordinator {
         if counts.confusion.len() != classes * classes {
             let got = counts.confusion.len();
             return Err(Refusal::BadCounts(format!(
-                "{got} numbers; {classes} classes have {}",
+                "{got} counts; {classes} classes need {}",
                 classes * classes
             )));
         }
         let sum: u128 = counts.confusion.iter().map(|&count| u128::from(count)).sum();
         if sum > u128::from(most) {
-            return Err(Refusal::BadCounts(format!("{sum} samples; {most} are kept back")));
+            return Err(Refusal::BadCounts(format!("{sum} samples; the client's hold-out has {most}")));
         }
         if !counts.loss.is_finite() || counts.loss < 0.0 {
             return Err(Refusal::BadCounts(format!("a loss of {}", counts.loss)));
@@ -288,13 +288,13 @@ impl Coordinator {
 }
 
 impl Arrival {
-    /// The check that goes along with the update's bytes.
+    /// The check of the update's bytes while they arrive.
     pub(crate) fn check(&self) -> UploadStream {
         let needs = self.coordinator.terms.run.strategy.local.needs();
         UploadStream::new(needs, self.size, self.job.clone(), self.bytes)
     }
 
-    /// Accepts an update whose bytes are on the disk, if its check found nothing. Blocking.
+    /// Accepts an update whose bytes are on disk, if it passed its check. Blocking.
     pub(crate) fn accept(self, check: UploadStream) -> Result<(), Refusal> {
         let coordinator = Arc::clone(&self.coordinator);
         let (client, round, bytes) = (self.client, self.round, self.bytes);
@@ -316,7 +316,7 @@ impl Arrival {
     }
 }
 
-/// What a failing disk is to a client.
+/// The refusal that a client gets if the disk fails.
 pub(crate) fn disk(error: &std::io::Error) -> Refusal {
     match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => Refusal::DiskFull,

@@ -1,7 +1,7 @@
-//! Where server and clients meet: which phase the federation is in, who is there, and who owes what.
+//! The shared state of a federation: its phase, its clients, and the answers that it waits for.
 //!
-//! Requests come from many connections and are answered from here; one thread drives the rounds and waits here for
-//! answers. A lock is held for moments only, and for the one rename that accepts an update.
+//! Requests of many connections are answered from here; one thread drives the rounds and waits here for answers. The
+//! lock is held only briefly, and for the rename that accepts an update.
 
 use crate::federation::ledger::{Answer, Ledger, Opening};
 use crate::federation::phase::{Inner, Phase};
@@ -18,40 +18,41 @@ use tokio::sync::watch;
 pub struct Terms {
     /// The run's name.
     pub run_id: String,
-    /// What the core needs to know.
+    /// The core's settings.
     pub run: Run,
     /// The model's tensors.
     pub layout: Arc<Layout>,
     /// The model's layers, as JSON.
     pub network: String,
-    /// How many classes there are.
+    /// Number of classes.
     pub classes: usize,
-    /// What they are called.
+    /// Names of the classes.
     pub class_names: Vec<String>,
     /// Training images are shifted by up to this many pixels.
     pub crop: usize,
-    /// Every second training image is mirrored.
+    /// Training images are mirrored with probability 1/2.
     pub flip: bool,
-    /// How many rounds there will be.
+    /// Number of rounds.
     pub rounds: u32,
-    /// The clients that the first round waits for, and no others; none where anybody listed may join at any time.
+    /// The only clients that may take part; the first round waits for all of them. `None` if any listed client may join
+    /// at any time.
     pub roster: Option<BTreeSet<ClientId>>,
 }
 
-/// The meeting place.
+/// Coordinates clients and rounds.
 pub struct Coordinator {
     pub(crate) terms: Terms,
     pub(crate) ledger: Ledger,
     pub(crate) log: Log,
     inner: Mutex<Inner>,
-    /// For the thread that drives the rounds: an answer came.
+    /// Wakes the thread that drives the rounds: an answer arrived.
     pub(crate) answered: Condvar,
-    /// For clients that wait: there may be something to do.
+    /// Wakes waiting clients: there may be work.
     changed: watch::Sender<()>,
 }
 
 impl Coordinator {
-    /// A coordinator for a run that stands at this state.
+    /// A coordinator for a run in this state.
     pub fn new(terms: Terms, ledger: Ledger, log: Log, state: State, aggregated: bool) -> Self {
         let inner = Inner {
             enrolled: state,
@@ -74,46 +75,46 @@ impl Coordinator {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Tells clients that wait to look again.
+    /// Wakes waiting clients.
     pub(crate) fn notify_clients(&self) {
         self.changed.send_replace(());
     }
 
-    /// Something to wait at until there may be work.
+    /// Receives a notification when there may be work.
     pub(crate) fn subscribe(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Tells the driver to look again.
+    /// Wakes the thread that drives the rounds.
     pub(crate) fn notify_driver(&self) {
         self.answered.notify_all();
     }
 
-    /// Says which clients have a valid certificate: rounds do not wait for others.
+    /// Sets the clients that have a valid certificate: rounds do not wait for others.
     pub(crate) fn allow(&self, valid: BTreeSet<ClientId>) {
         let before = self.inner().valid.replace(valid.clone());
         if let Some(before) = &before {
-            let tell = |clients: Vec<&ClientId>, what: &str| {
+            let note = |clients: Vec<&ClientId>, what: &str| {
                 if !clients.is_empty() {
                     (self.log)(&Event::Note { note: format!("clients {clients:?} {what}") });
                 }
             };
             let out = before.difference(&valid).collect();
-            tell(out, "have no valid certificate any more; rounds do not wait for them");
-            tell(valid.difference(before).collect(), "have a valid certificate now");
+            note(out, "no longer have a valid certificate; rounds do not wait for them");
+            note(valid.difference(before).collect(), "have a valid certificate now");
         }
         if before.as_ref() != Some(&valid) {
             self.notify_driver();
         }
     }
 
-    /// Ends the driver's waiting for good.
+    /// Stops the thread that drives the rounds.
     pub fn stop(&self) {
         self.inner().stop = true;
         self.notify_driver();
     }
 
-    /// Whether this round's jobs, or its model, are still to be had.
+    /// Whether this round's jobs, or its model, are still available.
     pub(crate) fn at(&self, round: u32) -> bool {
         match &self.inner().phase {
             Phase::Training(open) => open.round == round,
@@ -122,7 +123,7 @@ impl Coordinator {
         }
     }
 
-    /// Ends the waiting for answers to the open round, as its deadline does.
+    /// Ends the open round as if its deadline had passed.
     pub fn expire(&self) {
         if let Phase::Training(open) = &mut self.inner().phase {
             open.expired = true;
@@ -141,14 +142,14 @@ impl Coordinator {
         }
     }
 
-    /// What the last round came to, for those who ask.
+    /// Publishes the result of the last round, for status requests.
     pub(crate) fn publish(&self, round: u32, accuracy: Option<f64>) {
         let mut inner = self.inner();
         inner.enrolled.round = round;
         inner.accuracy = accuracy;
     }
 
-    /// Takes over a round's roster: after a restart it is older than the coordinator.
+    /// Restores a round's roster, which after a restart is older than the coordinator.
     pub(crate) fn admit_roster(&self, round: u32, opening: &Opening) {
         let mut inner = self.inner();
         inner.enrolled.round = round;
@@ -162,7 +163,7 @@ impl Coordinator {
         }
     }
 
-    /// Remembers what was accepted before a restart, so that it does not count again.
+    /// Remembers the updates accepted before a restart, so that they do not count again.
     pub fn remember(&self, round: u32, answers: &BTreeMap<ClientId, Answer>) {
         let mut inner = self.inner();
         for (client, answer) in answers {

@@ -1,4 +1,4 @@
-//! What the server knows of the data, which it may not have.
+//! What the server knows about the data set, even if it does not have the data.
 
 use crate::federation::FederationError;
 use fedtvd_core::model::Shape;
@@ -7,18 +7,18 @@ use fedtvd_run::RunError;
 use fedtvd_run::configuration::Experiment;
 use fedtvd_run::setup::{Data, SetupError};
 
-/// What the server knows of the data.
+/// What the server knows about the data set.
 pub(crate) struct DatasetInfo {
     pub(crate) shape: Shape,
     pub(crate) classes: usize,
     pub(crate) names: Vec<String>,
     pub(crate) checksum: String,
-    /// With test rows, and wanted.
+    /// The data, if the server evaluates the model on its test rows.
     pub(crate) data: Option<Data>,
 }
 
 impl DatasetInfo {
-    /// From the data itself where it is here, otherwise from the catalogue.
+    /// From the data if the server has them, otherwise from the catalogue.
     pub(crate) fn find(
         experiment: &Experiment,
         places: &Places,
@@ -28,8 +28,8 @@ impl DatasetInfo {
             Ok(data) => {
                 let (shape, classes) = (data.loaded.samples.shape(), data.loaded.samples.classes());
                 let (checksum, names) = (data.checksum.clone(), data.loaded.class_names.clone());
-                let judges = !clients_evaluate && !data.loaded.samples.test_rows().is_empty();
-                Ok(Self { shape, classes, names, checksum, data: judges.then_some(data) })
+                let evaluates = !clients_evaluate && !data.loaded.samples.test_rows().is_empty();
+                Ok(Self { shape, classes, names, checksum, data: evaluates.then_some(data) })
             }
             Err(SetupError::Load(LoadError::Missing(_) | LoadError::Unknown { .. })) => {
                 let entry = named(&experiment.data.set)

@@ -1,106 +1,106 @@
-//! What a server tells its log: one event per line, refusals with a code of their own.
+//! Events in the server's log: one per line; every kind of refusal has its own code.
 
 use fedtvd_core::round::ClientId;
 use serde::Serialize;
 use std::fmt;
 use std::sync::Arc;
 
-/// Something happened.
+/// One event.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "event")]
 pub enum Event {
-    /// The server takes connections.
+    /// The server accepts connections.
     Listening {
-        /// Where.
+        /// The address.
         address: String,
     },
-    /// A connection was turned away before it could ask anything.
+    /// A connection was refused before its first request.
     Handshake {
-        /// From where.
+        /// The peer's address.
         peer: String,
-        /// Why, for scripts.
+        /// The reason, as a code for scripts.
         code: &'static str,
-        /// Why, for people.
+        /// The reason, as a sentence.
         why: String,
     },
     /// A request was refused.
     Refused {
-        /// Whose certificate, where it is known.
+        /// Name of the client, if known.
         client: Option<String>,
-        /// From where.
+        /// The peer's address.
         peer: String,
-        /// Why, for scripts.
+        /// The reason, as a code for scripts.
         code: &'static str,
-        /// Why, for people.
+        /// The reason, as a sentence.
         why: String,
     },
-    /// A client said what it has.
+    /// A client enrolled.
     Enrolled {
-        /// Who.
+        /// The client.
         client: ClientId,
         /// Its name.
         name: String,
-        /// Its training samples.
+        /// Its number of training samples.
         size: u64,
     },
     /// A round began.
     Opened {
-        /// Which, counted from 1.
+        /// The round, counted from 1.
         round: u32,
-        /// Clients asked.
+        /// The selected clients.
         asked: Vec<ClientId>,
-        /// Clients enrolled.
+        /// Number of enrolled clients.
         roster: usize,
     },
-    /// An update is on the disk.
+    /// An update was accepted and is on disk.
     Accepted {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// Which round, counted from 1.
+        /// The round, counted from 1.
         round: u32,
-        /// How long.
+        /// Its length.
         bytes: u64,
     },
-    /// An update came again; it counts once.
+    /// A duplicate update; it counts once.
     Again {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// Which round, counted from 1.
+        /// The round, counted from 1.
         round: u32,
     },
-    /// A client could not train.
+    /// A client failed to train.
     Failed {
-        /// Who.
+        /// The client.
         client: ClientId,
-        /// Which round, counted from 1.
+        /// The round, counted from 1.
         round: u32,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A connection could not be taken: the system has no more files, or a guest left at once.
+    /// A connection could not be accepted: no file descriptors left, or the peer disconnected at once.
     Full {
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
-    /// A round has been waiting for a while.
+    /// A round is waiting for answers.
     Waiting {
-        /// Which, counted from 1.
+        /// The round, counted from 1.
         round: u32,
         /// Clients that have not answered.
         clients: Vec<ClientId>,
     },
-    /// A round's answers are frozen.
+    /// A round was closed and takes no more answers.
     Closed {
-        /// Which, counted from 1.
+        /// The round, counted from 1.
         round: u32,
-        /// Updates that may count.
+        /// Number of accepted updates.
         accepted: usize,
         /// Clients that did not answer in time.
         late: Vec<ClientId>,
     },
-    /// Something that the operator should know.
+    /// A note for the operator.
     Note {
-        /// What.
+        /// The text.
         note: String,
     },
 }
@@ -114,7 +114,7 @@ impl fmt::Display for Event {
                 write!(f, "refused [{code}] {} {peer}: {why}", client.as_deref().unwrap_or("-"))
             }
             Self::Enrolled { client, name, size } => {
-                write!(f, "client {client} ({name}) is in with {size} samples")
+                write!(f, "client {client} ({name}) enrolled with {size} samples")
             }
             Self::Opened { round, asked, roster } => {
                 write!(f, "round {round}: asking {} of {roster} clients", asked.len())
@@ -128,7 +128,7 @@ impl fmt::Display for Event {
             Self::Failed { client, round, why } => {
                 write!(f, "round {round}: client {client} has no update: {why}")
             }
-            Self::Full { why } => write!(f, "a connection could not be taken: {why}"),
+            Self::Full { why } => write!(f, "a connection could not be accepted: {why}"),
             Self::Waiting { round, clients } => write!(f, "round {round}: waiting for clients {clients:?}"),
             Self::Closed { round, accepted, late } if late.is_empty() => {
                 write!(f, "round {round}: closed with {accepted} updates")
@@ -141,5 +141,5 @@ impl fmt::Display for Event {
     }
 }
 
-/// Where events go.
+/// Receives events.
 pub type Log = Arc<dyn Fn(&Event) + Send + Sync>;

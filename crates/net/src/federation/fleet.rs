@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Who evaluates the model after a round.
+/// Evaluates the model after a round.
 pub(crate) enum Evaluator {
     /// The server, on its own test set.
     Server { workers: Vec<Box<dyn Trainer>>, rows: Vec<u32>, classes: usize },
@@ -32,17 +32,16 @@ pub(crate) struct Federation {
     /// The open round.
     round: u32,
     roster: Vec<Profile>,
-    /// Clients whose update counts in the open round.
+    /// Clients whose update was accepted in the open round.
     answered: BTreeSet<ClientId>,
     /// Accuracy after the last round.
     accuracy: Option<f64>,
-    /// Clients keep their memories themselves.
+    /// Always empty: clients store their own memories.
     memories: Memories,
 }
 
 impl Federation {
-    /// Waits for `least` clients before the first round where there is no roster; a round lasts until its deadline at
-    /// most.
+    /// Without a roster, the first round waits for `least` clients; a round ends at its deadline at the latest.
     pub(crate) fn new(
         coordinator: Arc<Coordinator>,
         least: usize,
@@ -62,8 +61,8 @@ impl Federation {
         }
     }
 
-    /// The answers to these jobs and the bytes that were sent to clients, from the ledger where it was closed before a
-    /// restart.
+    /// The answers to these jobs and the number of bytes sent to clients; from the ledger if the round was closed
+    /// before a restart.
     fn answers(&self, jobs: &[Job]) -> Result<(BTreeMap<ClientId, Reply>, u64), FleetFailure> {
         let (round, ledger) = (self.round, &self.coordinator.ledger);
         let needs = self.coordinator.terms.run.strategy.local.needs();
@@ -78,8 +77,8 @@ impl Federation {
             if let Some(replies) = closing.replies(&kept) {
                 return Ok((replies, 0));
             }
-            // No result depends on the answers yet: clients whose update is lost are asked again.
-            (self.coordinator.log)(&Event::Note { note: format!("round {} is opened again", round + 1) });
+            // No result depends on the answers yet: clients whose update was lost get their job again.
+            (self.coordinator.log)(&Event::Note { note: format!("round {} is reopened", round + 1) });
         }
         let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
         let kept = kept.into_iter().map(|(client, update)| (client, Reply::Update(update))).collect();
@@ -95,7 +94,7 @@ impl Federation {
 impl Fleet for Federation {
     fn gather(&mut self, state: &State, _: Option<Memories>) -> Result<Gathered, FleetFailure> {
         let (round, ledger) = (state.round, &self.coordinator.ledger);
-        // The checkpoint before this round is on the disk: nothing older is needed.
+        // The checkpoint before this round is on disk: nothing older is needed.
         ledger.clean(round).map_err(failed)?;
         if round > 0
             && let Some(last) = ledger.closing(round - 1).map_err(failed)?
@@ -135,8 +134,9 @@ impl Fleet for Federation {
             }
             Evaluator::Clients(patience) => {
                 let bytes = Bytes::from(model.to_safetensors());
-                let judged = self.coordinator.evaluate(self.round, bytes, self.answered.clone(), *patience);
-                judged.map_err(interrupted)?
+                let evaluated =
+                    self.coordinator.evaluate(self.round, bytes, self.answered.clone(), *patience);
+                evaluated.map_err(interrupted)?
             }
         };
         self.accuracy = (evaluation.samples() > 0).then(|| evaluation.accuracy());
@@ -150,7 +150,7 @@ impl Fleet for Federation {
 }
 
 impl Closing {
-    /// The frozen answers with the updates that they name, if all of these are still on the disk.
+    /// The answers of a closed round with their updates, if all of these are still on disk.
     fn replies(&self, kept: &BTreeMap<ClientId, StoredUpdate>) -> Option<BTreeMap<ClientId, Reply>> {
         let reply = |(client, answer): (&ClientId, &Answer)| match answer {
             Answer::Failure(failure) => Some((*client, Reply::Failure(failure.clone()))),

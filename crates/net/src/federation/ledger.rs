@@ -1,18 +1,18 @@
-//! What was accepted: files whose rename is the commit.
+//! The accepted updates on disk: renaming a file into place is the commit.
 //!
 //! ```text
 //! federation/lock                             one server at a time
-//! federation/run.json                         the run's name and roster
-//! federation/round-000003/open.json           the roster, on disk before the first job goes out
+//! federation/run.json                         the run's id and roster
+//! federation/round-000003/open.json           the roster, on disk before the first job is sent
 //! federation/round-000003/client-7-HASH       an accepted update
-//! federation/round-000003/closed.json         the round's answers, frozen before they are summed up
+//! federation/round-000003/closed.json         the round's answers, on disk before they are aggregated
 //! ```
 //!
-//! An update is written beside its place, synced, renamed, and the folder synced; then it is acknowledged. So the
-//! folder's entries are the one source of truth: there is no second record (a database's row beside a file's bytes)
-//! that a crash could leave in disagreement, and updates of 45 MB are written once. The name holds the hash, which is
-//! checked when a server starts again. Updates go when the checkpoint after their round is on the disk; `closed.json`
-//! stays.
+//! An update is written to a temporary file, synced, renamed, and the folder synced; then it is acknowledged. So the
+//! folder's entries are the single source of truth: there is no second record, such as a database row, that could
+//! disagree with them after a crash, and updates of 45 MB are written once. The file name holds the hash, which is
+//! verified when a server restarts. Updates are removed once the checkpoint after their round is on disk; `closed.json`
+//! is kept.
 
 use crate::federation::stored::StoredUpdate;
 use data_encoding::HEXLOWER;
@@ -33,7 +33,7 @@ use thiserror::Error;
 #[derive(Debug)]
 pub struct Ledger {
     folder: PathBuf,
-    /// Held while the server lives; the system lets go of it whatever ends the process.
+    /// Held while the server runs; the system releases it however the process ends.
     _lock: File,
 }
 
@@ -43,26 +43,26 @@ pub enum LedgerError {
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Another server is at work.
-    #[error("another server is at work in {0}")]
+    /// Another server uses the ledger.
+    #[error("another server is using {0}")]
     Locked(String),
-    /// A file that does not read.
+    /// A file that cannot be parsed.
     #[error("{path} is damaged: {why}")]
     Damaged {
-        /// Which.
+        /// The file.
         path: String,
-        /// In what way.
+        /// What is wrong.
         why: String,
     },
 }
 
-/// What a round begins with.
+/// The roster and reference that a round begins with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Opening {
     /// Enrolled clients, by id.
     pub roster: Vec<Profile>,
-    /// Q.
+    /// The reference label distribution Q.
     pub reference: Reference,
 }
 
@@ -72,7 +72,7 @@ pub struct Opening {
 pub struct Closing {
     /// Enrolled clients.
     pub roster: Vec<ClientId>,
-    /// Who answered what.
+    /// Each client's answer.
     pub answers: BTreeMap<ClientId, Answer>,
 }
 
@@ -84,10 +84,10 @@ pub enum Answer {
     Update {
         /// SHA-256.
         hash: String,
-        /// Bytes.
+        /// Number of bytes.
         bytes: u64,
     },
-    /// Why there is none that counts.
+    /// Why there is no accepted update.
     Failure(ClientFailure),
 }
 
@@ -95,13 +95,13 @@ pub enum Answer {
 #[serde(deny_unknown_fields)]
 struct Name {
     run: String,
-    /// The clients that it waits for, and no others.
+    /// The only clients that may take part; `None` without a roster.
     #[serde(default)]
     roster: Option<BTreeSet<ClientId>>,
 }
 
 impl Ledger {
-    /// The ledger in this folder, for this process alone.
+    /// Opens the ledger in this folder exclusively.
     pub fn open(folder: &Path) -> Result<Self, LedgerError> {
         fs::create_dir_all(folder).map_err(doing("making", folder))?;
         let path = folder.join("lock");
@@ -113,12 +113,12 @@ impl Ledger {
         }
     }
 
-    /// The roster that the run in this folder began with, if it began: none where anybody listed may join.
+    /// The roster of the run in this folder: `None` without a run, `Some(None)` if any listed client may join.
     pub fn roster(folder: &Path) -> Result<Option<Option<BTreeSet<ClientId>>>, LedgerError> {
         Ok(read_json::<Name>(&folder.join("run.json"))?.map(|name| name.roster))
     }
 
-    /// The run's name; a new one gets this, and this roster.
+    /// The run's id; a new run gets this id and this roster.
     pub fn run(&self, new: &str, roster: Option<&BTreeSet<ClientId>>) -> Result<String, LedgerError> {
         let path = self.folder.join("run.json");
         match read_json::<Name>(&path)? {
@@ -134,12 +134,12 @@ impl Ledger {
         self.folder.join(format!("round-{round:06}"))
     }
 
-    /// What a round began with, if it began.
+    /// The opening of a round, if it was opened.
     pub fn opening(&self, round: u32) -> Result<Option<Opening>, LedgerError> {
         read_json(&self.round(round).join("open.json"))
     }
 
-    /// Begins a round.
+    /// Records the opening of a round.
     pub fn begin(&self, round: u32, opening: &Opening) -> Result<(), LedgerError> {
         let folder = self.round(round);
         fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
@@ -147,38 +147,38 @@ impl Ledger {
         Ok(sync(&self.folder)?)
     }
 
-    /// A round's frozen answers, if it was closed.
+    /// The answers of a round, if it was closed.
     pub fn closing(&self, round: u32) -> Result<Option<Closing>, LedgerError> {
         read_json(&self.round(round).join("closed.json"))
     }
 
-    /// Freezes a round's answers.
+    /// Records the answers of a round, which are final.
     pub fn close(&self, round: u32, closing: &Closing) -> Result<(), LedgerError> {
         Ok(write_json(&self.round(round).join("closed.json"), closing)?)
     }
 
-    /// Where an update is written before it is accepted.
-    pub fn beside(&self, round: u32, client: ClientId) -> PathBuf {
+    /// The file of an update before it is accepted.
+    pub fn partial(&self, round: u32, client: ClientId) -> PathBuf {
         self.round(round).join(format!("client-{client}.partial"))
     }
 
-    /// Where an accepted update is.
+    /// The file of an accepted update.
     pub fn place(&self, round: u32, client: ClientId, hash: &str) -> PathBuf {
         self.round(round).join(format!("client-{client}-{hash}"))
     }
 
-    /// Accepts an update whose bytes are on the disk beside their place. When this returns, it is for good.
+    /// Accepts an update whose temporary file is on disk. When this returns, the update is durable.
     pub fn commit(&self, round: u32, client: ClientId, hash: &str) -> Result<(), FileError> {
         let place = self.place(round, client, hash);
-        fs::rename(self.beside(round, client), &place).map_err(doing("writing", &place))?;
+        fs::rename(self.partial(round, client), &place).map_err(doing("writing", &place))?;
         sync(&self.round(round)).inspect_err(|_| {
-            // Not acknowledged, so it must not be found later beside other bytes that are.
+            // It was not acknowledged, so it must not be found later next to one that was.
             let _ = fs::remove_file(&place);
         })
     }
 
-    /// The accepted updates of a round, after a restart: those whose bytes have the hash of their name and pass the
-    /// check again. What a crash left half done, or a disk has changed, is removed and noted.
+    /// The accepted updates of a round after a restart: those whose bytes match the hash in their name and pass the
+    /// check again. Incomplete and damaged files are removed, the latter with a note.
     pub(crate) fn recover(
         &self,
         round: u32,
@@ -203,25 +203,25 @@ impl Ledger {
             let Some((client, update)) = update else {
                 fs::remove_file(&path).map_err(doing("removing", &path))?;
                 if place.is_some() {
-                    notes.push(format!("{} is damaged; its client is asked again", path.display()));
+                    notes.push(format!("{} is damaged; its client gets the job again", path.display()));
                 }
                 continue;
             };
             if let Some(other) = updates.insert(client, update) {
-                // Which of them was acknowledged nobody knows; the same job gives the same bytes again.
+                // It is unknown which of them was acknowledged; the same job gives the same bytes again.
                 updates.remove(&client);
                 for path in [self.place(round, client, &other.hash), path] {
                     fs::remove_file(&path).map_err(doing("removing", &path))?;
                 }
-                notes.push(format!("client {client} has two updates; it is asked again"));
+                notes.push(format!("client {client} has two updates; it gets the job again"));
             }
         }
-        // A process that was killed between rename and sync left names that a crash of the machine could still undo.
+        // A process killed between rename and sync left renames that a crash of the machine could still undo.
         sync(&folder)?;
         Ok((updates, notes))
     }
 
-    /// Lets the updates of all rounds before this one go.
+    /// Removes the updates of all rounds before this one.
     pub fn clean(&self, before: u32) -> Result<(), LedgerError> {
         for entry in fs::read_dir(&self.folder).map_err(doing("reading", &self.folder))? {
             let path = entry.map_err(doing("reading", &self.folder))?.path();
@@ -237,7 +237,7 @@ impl Ledger {
                     fs::remove_file(&update).map_err(doing("removing", &update))?;
                 }
             }
-            // Without it the folder is clean.
+            // Last, because its absence marks the folder as clean.
             let open = path.join("open.json");
             fs::remove_file(&open).map_err(doing("removing", &open))?;
         }
@@ -245,7 +245,7 @@ impl Ledger {
     }
 }
 
-/// The update in a file, if its bytes have this hash and pass the check: one read.
+/// The update in a file, if its bytes have this hash and pass the check; reads the file once.
 fn read_update(
     path: &Path,
     expected: &str,
@@ -322,7 +322,7 @@ mod tests {
 
     fn keep(ledger: &Ledger, client: ClientId, bytes: &[u8]) -> String {
         let hash = fedtvd_run::directory::sha256(bytes);
-        fs::write(ledger.beside(3, client), bytes).unwrap();
+        fs::write(ledger.partial(3, client), bytes).unwrap();
         ledger.commit(3, client, &hash).unwrap();
         hash
     }
@@ -334,35 +334,35 @@ mod tests {
     }
 
     #[test]
-    fn what_was_committed_is_there_after_a_restart_and_nothing_else() {
+    fn only_committed_updates_are_recovered_after_a_restart() {
         let (_folder, ledger) = opened();
         let bytes = upload(7, 1.0);
         let hash = keep(&ledger, 7, &bytes);
-        fs::write(ledger.beside(3, 8), b"half of ei").unwrap();
+        fs::write(ledger.partial(3, 8), b"half of ei").unwrap();
         let nine = keep(&ledger, 9, &upload(9, 1.0));
         fs::write(ledger.place(3, 9, &nine), upload(9, 2.0)).unwrap();
-        // The right hash, but no update that the round could accept.
+        // The right hash, but not an acceptable update.
         let ten = keep(&ledger, 10, &upload(10, f32::NAN));
         let (updates, notes) = recovered(&ledger);
         assert_eq!(updates, [(7, hash, bytes.len() as u64)]);
         assert_eq!(notes.len(), 2);
-        assert!(!ledger.beside(3, 8).exists() && !ledger.place(3, 10, &ten).exists());
+        assert!(!ledger.partial(3, 8).exists() && !ledger.place(3, 10, &ten).exists());
     }
 
     #[test]
-    fn of_two_updates_of_one_client_neither_counts() {
+    fn if_a_client_has_two_updates_neither_counts() {
         let (_folder, ledger) = opened();
         let [one, other] = [1.0, 2.0].map(|value| keep(&ledger, 7, &upload(7, value)));
         let bytes = upload(8, 1.0);
         let eight = keep(&ledger, 8, &bytes);
         let (updates, notes) = recovered(&ledger);
         assert_eq!(updates, [(8, eight, bytes.len() as u64)]);
-        assert_eq!(notes, ["client 7 has two updates; it is asked again"]);
+        assert_eq!(notes, ["client 7 has two updates; it gets the job again"]);
         assert!(!ledger.place(3, 7, &one).exists() && !ledger.place(3, 7, &other).exists());
     }
 
     #[test]
-    fn a_second_server_is_kept_out_until_the_first_is_gone() {
+    fn a_second_server_is_refused_until_the_first_ends() {
         let (folder, ledger) = opened();
         assert!(matches!(Ledger::open(folder.path()), Err(LedgerError::Locked(_))));
         drop(ledger);
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn updates_go_when_their_round_is_over_and_its_answers_stay() {
+    fn updates_are_removed_after_their_round_and_its_answers_are_kept() {
         let (_folder, ledger) = opened();
         let hash = keep(&ledger, 7, b"seven");
         let closing = Closing { roster: vec![7], answers: BTreeMap::new() };

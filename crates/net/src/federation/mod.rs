@@ -1,5 +1,5 @@
-//! A federation's server side: who may take part, what the open round waits for, what is on the disk, and the fleet
-//! that the loop over rounds sees.
+//! The state of a federation on the server: admission of clients, the open round, the ledger on disk, and the fleet
+//! that the loop over rounds uses.
 
 pub(crate) mod admission;
 pub(crate) mod coordinator;

@@ -1,4 +1,4 @@
-//! What a federation is doing: who is there, what the open round has, and for whom it waits.
+//! The phase of a federation: its clients, the answers of the open round, and the clients that it waits for.
 
 use crate::federation::stored::Reply;
 use crate::wire;
@@ -8,26 +8,26 @@ use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
-/// All that changes.
+/// The coordinator's mutable state.
 pub(crate) struct Inner {
-    /// The roster as it grows, and what a newcomer is checked against.
+    /// The state with the growing roster, against which new clients are checked.
     pub(crate) enrolled: State,
-    /// Label counts of clients, while the reference is made of them.
+    /// The clients' label counts, while they are collected for the reference.
     pub(crate) histograms: Option<BTreeMap<ClientId, Vec<u64>>>,
-    /// Clients that said to this process what they have, and how many samples they keep back.
+    /// Clients that enrolled with this process, and the size of their hold-outs.
     pub(crate) present: BTreeMap<ClientId, u64>,
-    /// Who was heard of, and when last.
+    /// Clients that were in contact, and when last.
     pub(crate) seen: BTreeMap<ClientId, Seen>,
-    /// Clients whose update is on its way.
+    /// Clients whose update is being received.
     pub(crate) sending: BTreeSet<ClientId>,
     /// Round and hash of each client's last accepted update.
     pub(crate) last_accepted: BTreeMap<ClientId, (u32, String)>,
-    /// Clients that know that all rounds are done.
+    /// Clients that were informed that all rounds are done.
     pub(crate) informed: BTreeSet<ClientId>,
     pub(crate) phase: Phase,
-    /// What the last round came to.
+    /// Accuracy after the last round.
     pub(crate) accuracy: Option<f64>,
-    /// Clients that have a valid certificate; none where there are no certificates.
+    /// Clients that have a valid certificate; `None` without TLS.
     pub(crate) valid: Option<BTreeSet<ClientId>>,
     pub(crate) stop: bool,
 }
@@ -38,7 +38,7 @@ impl Inner {
         self.valid.as_ref().is_none_or(|valid| valid.contains(&client))
     }
 
-    /// Clients of a roster that have not said what they have, and still may.
+    /// Clients of a roster that have not enrolled, and still may.
     pub(crate) fn absent(&self, roster: Option<&BTreeSet<ClientId>>) -> Vec<ClientId> {
         let known = |client: &ClientId| match &self.histograms {
             Some(known) => known.contains_key(client),
@@ -48,7 +48,7 @@ impl Inner {
         roster.into_iter().flatten().filter(owed).copied().collect()
     }
 
-    /// Whether any enrolled client can still answer, or, where none is enrolled, any at all.
+    /// Whether any enrolled client can still answer; if none is enrolled, whether any client can.
     pub(crate) fn anyone_can_answer(&self) -> bool {
         let roster = &self.enrolled.roster;
         match &self.valid {
@@ -57,8 +57,8 @@ impl Inner {
         }
     }
 
-    /// Whether the open round waits for nobody any more. Where nobody at all may come, all certificates are gone, it
-    /// waits for the operator: rounds of nobody would pass in moments.
+    /// Whether the open round waits for nobody. If no client has a valid certificate, it waits for the operator,
+    /// because rounds without clients would all be over at once.
     pub(crate) fn complete(&self) -> bool {
         match &self.phase {
             Phase::Training(open) => {
@@ -71,20 +71,20 @@ impl Inner {
     }
 }
 
-/// When a client was heard of last.
+/// The last contact of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
     pub(crate) name: String,
     pub(crate) last: Instant,
 }
 
-/// What the federation is doing.
+/// The phase of a federation.
 pub(crate) enum Phase {
     /// Waiting for clients, or between rounds.
     Between,
     /// Clients train.
     Training(Open),
-    /// Clients judge a model.
+    /// Clients evaluate a model.
     Evaluating(Evaluating),
     /// All rounds are done.
     Finished(wire::Finished),
@@ -109,7 +109,7 @@ impl Open {
     }
 }
 
-/// A model that clients judge.
+/// An evaluation of a model by clients.
 pub(crate) struct Evaluating {
     pub(crate) round: u32,
     pub(crate) model: Bytes,

@@ -1,4 +1,4 @@
-//! The coordinator as the thread sees it that drives the rounds: it opens them, waits for answers, and closes them.
+//! The coordinator's methods for the thread that drives the rounds: open a round, wait for answers, close it.
 
 use crate::federation::phase::{Evaluating, Inner, Open, Phase};
 use crate::federation::stored::Reply;
@@ -13,23 +13,23 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// How often a round that waits tells for whom.
+/// How often a waiting round logs the clients that it waits for.
 const REMINDER: Duration = Duration::from_secs(60);
 
-/// Why the driver goes no further.
+/// Why the rounds cannot continue.
 #[derive(Debug, Error)]
 pub enum Interrupted {
     /// It was asked to stop.
     #[error("stopped")]
     Stopped,
-    /// The clients' labels make no reference.
+    /// The clients' label counts do not give a valid reference.
     #[error("labels.reference = aggregated: {0}")]
     Reference(#[from] ReferenceError),
 }
 
 impl Coordinator {
-    /// Waits until all of the roster are enrolled that have a valid certificate, or so many clients where there is none;
-    /// later rounds of a roster wait for nobody who is new, only for somebody who may come at all.
+    /// Waits until all clients of the roster that have a valid certificate are enrolled; without a roster, until
+    /// `least` clients are. Later rounds with a roster only wait until any enrolled client has a valid certificate.
     pub fn gather(&self, least: usize) -> Result<(Vec<Profile>, Reference), Interrupted> {
         let everybody = |inner: &Inner, count: usize| match &self.terms.roster {
             Some(_) if inner.enrolled.round > 0 => inner.anyone_can_answer(),
@@ -58,10 +58,10 @@ impl Coordinator {
                 return Ok(inner);
             }
             let (round, clients) = (inner.enrolled.round + 1, inner.absent(self.terms.roster.as_ref()));
-            let there = inner.histograms.as_ref().map_or(inner.enrolled.roster.len(), BTreeMap::len);
+            let enrolled = inner.histograms.as_ref().map_or(inner.enrolled.roster.len(), BTreeMap::len);
             drop(inner);
             (self.log)(&if clients.is_empty() {
-                let note = format!("round {round}: waiting for more clients; {there} said what they have");
+                let note = format!("round {round}: waiting for more clients; {enrolled} enrolled");
                 Event::Note { note }
             } else {
                 Event::Waiting { round, clients }
@@ -69,7 +69,7 @@ impl Coordinator {
         }
     }
 
-    /// Opens a round with the answers that are there already.
+    /// Opens a round with the answers that it already has.
     pub(crate) fn open(
         &self,
         round: u32,
@@ -96,8 +96,8 @@ impl Coordinator {
         self.notify_clients();
     }
 
-    /// The answers of the open round and the bytes that were sent to clients, when everybody has answered or at the
-    /// deadline; from then on the round takes no answers.
+    /// Closes the open round when everybody has answered or at the deadline. Returns the answers and the number of
+    /// bytes sent to clients.
     pub(crate) fn close(
         &self,
         deadline: Option<Duration>,
@@ -138,7 +138,7 @@ impl Coordinator {
         if inner.stop { Err(Interrupted::Stopped) } else { Ok(inner) }
     }
 
-    /// What these clients' hold-outs say of a model, summed up in client order; those that stay away are left out.
+    /// Evaluates a model on these clients' hold-outs, summed in client order; clients that do not answer are left out.
     pub fn evaluate(
         &self,
         round: u32,
@@ -162,14 +162,14 @@ impl Coordinator {
         Ok(total)
     }
 
-    /// All rounds are done: waits until all clients know, but no longer than this.
+    /// Ends the federation: waits until all clients are informed, but no longer than `patience`.
     pub fn finish(&self, rounds: u32, model_hash: String, patience: Duration) {
         self.inner().phase = Phase::Finished(wire::Finished { rounds, model_hash });
         self.notify_clients();
-        let told = self.wait_until(patience, |inner| {
+        let waited = self.wait_until(patience, |inner| {
             let mut roster = inner.enrolled.roster.iter().map(|profile| profile.client);
             roster.all(|client| inner.informed.contains(&client) || !inner.can_answer(client))
         });
-        drop(told);
+        drop(waited);
     }
 }

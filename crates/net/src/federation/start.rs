@@ -1,4 +1,4 @@
-//! From a configuration to a federation that is ready to be served, and from its last round to its end.
+//! Starts or resumes a federation from a configuration, and ends it after its last round.
 
 use crate::federation::coordinator::Terms;
 use crate::federation::dataset_info::DatasetInfo;
@@ -25,18 +25,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// What an operator decides beside the configuration.
+/// The operator's options, besides the configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// The clients that the first round waits for, and no others.
+    /// The only clients that may take part; the first round waits for all of them.
     pub roster: Option<BTreeSet<ClientId>>,
-    /// Without a roster: clients that the first round waits for.
+    /// Without a roster: number of clients that the first round waits for.
     pub least: usize,
-    /// How long a round waits for answers.
+    /// How long a round waits for answers; `None` for no limit.
     pub deadline: Option<Duration>,
-    /// Whether the server's own test set is left aside and clients judge the model by their hold-outs.
+    /// Whether clients evaluate the model on their hold-outs even if the server has a test set.
     pub clients_evaluate: bool,
-    /// Threads that evaluate the model here.
+    /// Number of threads that evaluate the model on the server.
     pub workers: usize,
 }
 
@@ -49,33 +49,33 @@ pub enum FederationError {
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
-    /// A strategy that needs to know all clients before it starts.
+    /// A strategy that needs a roster.
     #[error("{0} needs to know all clients before the first round; name them with --roster FILE")]
     NeedsRoster(String),
-    /// A roster of nobody.
-    #[error("the roster names nobody; write one client's name per line, or leave --roster out")]
+    /// An empty roster.
+    #[error("the roster is empty; write one client's name per line, or leave --roster out")]
     EmptyRoster,
-    /// The run began with another roster.
+    /// The run was started with another roster.
     #[error(
-        "the run began {before} and cannot go on with the roster {now:?}; leave --roster out to go on as it began"
+        "the run was started {before} and cannot be resumed with the roster {now:?}; leave --roster out to resume it"
     )]
     OtherRoster {
-        /// With which.
+        /// How it was started.
         before: String,
-        /// What is asked for.
+        /// The roster asked for.
         now: BTreeSet<ClientId>,
     },
-    /// Dropouts that only a simulation has.
+    /// Simulated dropouts, which a federation does not have.
     #[error("cohort.absent and cohort.partial are for simulations; real clients drop out by themselves")]
     Dropout,
-    /// A data set that is not here and not known.
+    /// A data set that the server does not have and whose shape is unknown.
     #[error(
-        "data.set = \"{0}\" is not here, and its shape is not known; name a set of the catalogue, or the folder of one \
-         site that fedtvd split --export wrote"
+        "data.set = \"{0}\" is not on this machine, and its shape is unknown; name a data set of the catalogue, or a site's \
+        folder written by fedtvd split --export"
     )]
     Shapeless(String),
     /// The directory holds a run of another configuration.
-    #[error("{0} holds a run of another configuration; leave the configuration out to go on with it")]
+    #[error("{0} holds a run of another configuration; leave the configuration out to resume it")]
     OtherConfig(String),
     /// The directory holds a simulation.
     #[error("{0} holds a simulation; choose another --out")]
@@ -87,18 +87,18 @@ pub enum FederationError {
 
 /// A federation that is ready to be served.
 pub struct Ready {
-    /// Where clients are met.
+    /// The coordinator that serves the clients.
     pub coordinator: Arc<Coordinator>,
     /// What is left to do.
     pub work: Work,
 }
 
 /// What is left to do in a federation.
-#[expect(clippy::large_enum_variant, reason = "there is one of them in a process")]
+#[expect(clippy::large_enum_variant, reason = "a process has only one of them")]
 pub enum Work {
-    /// Rounds, which this drives.
+    /// Rounds, run by this runner.
     Rounds(Runner),
-    /// Nothing but to tell clients that were away that it is over.
+    /// All rounds are done; clients that were away must still be informed.
     Farewell(Summary),
 }
 
@@ -134,7 +134,7 @@ pub fn prepare(
     let (restored, checkpoints) = restore(&directory, &model.layout, &log)?;
     let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
     let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, params, reference));
-    // Clients connect before the first round is gathered: they are checked against what the open round began with.
+    // Clients may connect before their round is gathered, and are checked against the opening of the round.
     if let Some(opening) = ledger.opening(state.round)? {
         (state.roster, state.reference) = (opening.roster, opening.reference);
     }
@@ -162,7 +162,7 @@ pub fn prepare(
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
 }
 
-/// The configuration of the federation in this directory, if there is one; no other may be asked for.
+/// The configuration of the federation in this directory, if there is one; fails if another one is asked for.
 fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>, FederationError> {
     if !out.join("manifest.json").is_file() {
         return Ok(None);
@@ -180,7 +180,7 @@ fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>
     Ok(Some(existing))
 }
 
-/// Refuses what a federation cannot do.
+/// Refuses experiments that a federation cannot run.
 fn check_feasible(experiment: &Experiment) -> Result<(), FederationError> {
     if experiment.dropout.any() {
         return Err(FederationError::Dropout);
@@ -212,7 +212,7 @@ impl Model {
         let layout = Layout::of(&network).map_err(SetupError::from).map_err(RunError::from)?;
         let values = Values::Floats(vec![0.0; info.shape.iter().product()]);
         let blank = Samples::new(info.shape, info.classes, values, vec![0], 1)
-            .expect("one blank sample of label 0 is a data set");
+            .expect("one blank sample of label 0 is a valid data set");
         let fingerprint = Fingerprint::here(&Cpu::new(&network, Arc::new(blank))?);
         Ok(Self { network, layout: Arc::new(layout), fingerprint })
     }
@@ -240,7 +240,7 @@ fn create(
     Ok(RunDirectory::create(out, &config.resolved(), &manifest, None).map_err(RunError::from)?)
 }
 
-/// Who evaluates the model: the server where it has a test set and may use it, otherwise the clients.
+/// The evaluator: the server if it has a test set and may use it, otherwise the clients.
 fn evaluator(info: &DatasetInfo, model: &Model, options: &Options) -> Result<Evaluator, FederationError> {
     let Some(data) = &info.data else {
         return Ok(Evaluator::Clients(options.deadline.unwrap_or(EVALUATION_TIMEOUT)));
@@ -251,7 +251,7 @@ fn evaluator(info: &DatasetInfo, model: &Model, options: &Options) -> Result<Eva
     Ok(Evaluator::Server { workers, rows: data.loaded.samples.test_rows(), classes: info.classes })
 }
 
-/// The roster of a run: the one that it began with.
+/// The roster of a run, which must be the one that it was started with.
 fn roster(
     out: &Path,
     wanted: Option<BTreeSet<ClientId>>,
@@ -271,7 +271,7 @@ fn roster(
     }
 }
 
-/// The newest checkpoint that reads and that the lines reach, and where further ones go.
+/// The newest usable checkpoint that `rounds.jsonl` reaches, and the run's checkpoints.
 fn restore(
     directory: &RunDirectory,
     layout: &Arc<Layout>,
@@ -285,14 +285,15 @@ fn restore(
     Ok((found.checkpoint.map(|checkpoint| checkpoint.state), found.checkpoints))
 }
 
-/// A name that no other run has.
+/// A unique id for a run.
 fn new_name() -> String {
     use std::hash::{BuildHasher as _, RandomState};
     let draw = || RandomState::new().hash_one(Instant::now());
     format!("{:016x}{:016x}", draw(), draw())
 }
 
-/// What is left to do when all rounds are done: updates go, and clients are told until all know, or for so long.
+/// Ends a federation after its last round: removes the updates, and serves until all clients are informed, but no
+/// longer than `patience`.
 pub fn farewell(
     coordinator: &Coordinator,
     out: &Path,

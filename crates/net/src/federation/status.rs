@@ -1,4 +1,4 @@
-//! How a federation stands, for those who watch it.
+//! The status of a federation, for its operator.
 
 use crate::client::{Connection, ConnectionError, Security};
 use crate::federation::Coordinator;
@@ -8,32 +8,32 @@ use fedtvd_core::round::{ClientId, Mode};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 
-/// How a federation stands.
+/// The status of a federation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// The run's name.
     pub run: String,
     /// The strategy's label.
     pub strategy: String,
-    /// How far clients' claims are believed.
+    /// How far clients' claims are trusted.
     pub mode: Mode,
-    /// What is going on: gathering, training, judging (clients evaluate the model) or finished.
+    /// The phase: gathering, training, judging (clients evaluate the model) or finished.
     pub phase: String,
-    /// The round that is going on, counted from 1.
+    /// The current round, counted from 1.
     pub round: u32,
-    /// How many there will be.
+    /// Number of rounds.
     pub rounds: u32,
     /// How long the round has been open.
     pub open_seconds: Option<f64>,
-    /// Accuracy after the last round; null where there is none.
+    /// Accuracy after the last round; null if not evaluated.
     pub accuracy: Option<f64>,
-    /// How many clients are enrolled.
+    /// Number of enrolled clients.
     pub roster: usize,
-    /// Clients whose update is on the disk.
+    /// Clients whose update is on disk.
     pub answered: Vec<ClientId>,
-    /// Clients that the round waits for, or its beginning.
+    /// Clients that the round, or its start, waits for.
     pub waiting_for: Vec<ClientId>,
-    /// All that were heard of.
+    /// All clients that were in contact.
     pub clients: Vec<ClientStatus>,
 }
 
@@ -44,16 +44,16 @@ pub struct ClientStatus {
     pub client: ClientId,
     /// Its name.
     pub name: String,
-    /// Its training samples, where it is enrolled.
+    /// Its number of training samples, if it is enrolled.
     pub size: Option<u64>,
-    /// What the round has of it: answered, failed, waiting, or nothing.
+    /// Its answer in the round: answered, failed, waiting, or null.
     pub answer: Option<String>,
-    /// Seconds since it was heard of.
+    /// Seconds since its last contact.
     pub last_seen_seconds: f64,
 }
 
 impl Coordinator {
-    /// How the federation stands.
+    /// The current status.
     pub fn status(&self) -> Status {
         let inner = self.inner();
         let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
@@ -81,7 +81,7 @@ impl Coordinator {
                 last_seen_seconds: seen.last.elapsed().as_secs_f64(),
             });
         }
-        // Clients that a restarted server has not heard of yet are waited for, too.
+        // Includes clients that have not contacted a restarted server yet.
         for profile in
             inner.enrolled.roster.iter().filter(|profile| !inner.seen.contains_key(&profile.client))
         {
@@ -115,12 +115,13 @@ impl Coordinator {
     }
 }
 
-/// Asks a running server; blocks.
+/// Requests the status from a running server; blocks.
 pub fn ask(address: &str, security: &Security) -> Result<Status, ConnectionError> {
     let lost = |error: &dyn std::fmt::Display| ConnectionError::Lost(error.to_string());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let text = runtime.map_err(|error| lost(&error))?.block_on(async {
-        // The operator asks on the server's machine, by whatever address: its certificate always names localhost.
+        // The operator connects from the server's machine, to any of its addresses: the certificate always names
+        // localhost.
         let mut connection = Connection::dial_as(address, Some("localhost"), security).await?;
         connection.status().await
     })?;
@@ -128,7 +129,7 @@ pub fn ask(address: &str, security: &Security) -> Result<Status, ConnectionError
 }
 
 impl Status {
-    /// As people read it.
+    /// The status as text for people.
     pub fn text(&self) -> String {
         let accuracy = self.accuracy.map_or_else(|| "-".to_owned(), |a| format!("{:.2} %", 100.0 * a));
         let mut text = format!(

@@ -1,4 +1,4 @@
-//! The updates of a round as the server reads them: from the ledger's files, each opened once.
+//! Reads the updates of a round from the ledger's files, each opened once.
 
 use crate::federation::ledger::{Answer, Ledger};
 use fedtvd_core::bytes::UploadHead;
@@ -12,22 +12,22 @@ use std::path::PathBuf;
 /// A client's answer in the open round.
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
-    /// An update that is on the disk.
+    /// An update on disk.
     Update(StoredUpdate),
-    /// Why there is none that counts.
+    /// Why there is no accepted update.
     Failure(ClientFailure),
 }
 
-/// An update on the disk that passed every check when it arrived.
+/// An update on disk that passed every check on arrival.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredUpdate {
     /// SHA-256 of its bytes.
     pub(crate) hash: String,
-    /// How many bytes.
+    /// Number of bytes.
     pub(crate) bytes: u64,
-    /// Where its values are.
+    /// Its head, with the offsets of its values.
     pub(crate) head: UploadHead,
-    /// What the check found.
+    /// The result of the check.
     pub(crate) checked: Checked,
 }
 
@@ -40,7 +40,7 @@ impl Reply {
         }
     }
 
-    /// The answer as the ledger freezes it.
+    /// The answer as stored in the ledger.
     pub(crate) fn answer(&self) -> Answer {
         match self {
             Self::Update(StoredUpdate { hash, bytes, .. }) => {
@@ -57,18 +57,18 @@ pub(crate) struct Stored {
     updates: Vec<Option<(Source, UploadHead)>>,
 }
 
-/// Where an update is read from.
+/// The source of an update.
 enum Source {
     Open(File),
-    /// Opened for each read: a process may not have more open files than this.
+    /// Opened for each read, because the number of open files is limited.
     Path(PathBuf),
 }
 
-/// Updates that are kept open; systems allow a process 1024 open files or fewer by default.
+/// Maximum number of updates kept open; many systems limit a process to 1024 open files by default.
 const MOST_OPEN: usize = 512;
 
 impl Stored {
-    /// The frozen answers of a round, in client order.
+    /// The answers of a closed round, in client order.
     pub(crate) fn new(
         ledger: &Ledger,
         round: u32,

@@ -145,7 +145,7 @@ impl Watched {
                 // Somebody is writing it, or emptied it by mistake: revoked clients stay listed.
                 Ok(list) if list.clients.is_empty() && !known.1.clients.is_empty() => {
                     let (path, why) =
-                        (self.path.display().to_string(), "it lists no clients any more".to_owned());
+                        (self.path.display().to_string(), "it no longer lists any clients".to_owned());
                     error = Some(AllowError::Text { path, why });
                 }
                 Ok(list) => known.1 = Arc::new(list),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_expired_is_waited_for_no_more_and_may_have_a_new_certificate() {
+    fn a_client_with_an_expired_certificate_is_not_waited_for_and_may_get_a_new_one() {
         let mut list = AllowList { clients: vec![entry("a", 0), entry("b", 1)] };
         list.clients[1].expires = "2020-02-29".into();
         assert_eq!((list.valid(), list.named("b")), ([0].into(), None));
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn two_clients_of_one_number_are_refused() {
+    fn two_clients_with_the_same_number_are_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clients.toml");
         AllowList { clients: vec![entry("a", 3), entry("b", 3)] }.write(&path).unwrap();

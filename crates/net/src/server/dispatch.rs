@@ -1,4 +1,4 @@
-//! What clients are given to do: they ask, and are kept waiting until there is something.
+//! Dispatches work to clients by long polling: a request waits until there is work.
 
 use crate::federation::admission::Member;
 use crate::federation::phase::Phase;
@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
-/// How long a client that has nothing to do is kept waiting.
+/// How long a request waits for work.
 const POLL: Duration = Duration::from_secs(25);
 
 impl FederationService {
@@ -27,10 +27,10 @@ impl FederationService {
         let limit = tokio::time::Instant::now() + POLL;
         let todo = loop {
             calls.mark_unchanged();
-            // Again each time: who was revoked while it waited gets nothing more.
+            // Checked each time: a client that was revoked while it waited gets no work.
             let (member, refuse) = self.member(&request)?;
-            let greeted = self.coordinator.note_contact(&member, Some(&request.get_ref().run));
-            greeted.map_err(|refusal| refuse.because(&refusal))?;
+            let noted = self.coordinator.note_contact(&member, Some(&request.get_ref().run));
+            noted.map_err(|refusal| refuse.because(&refusal))?;
             match self.todo(&member, surveyed(&request)) {
                 Todo::Wait => {}
                 todo => break todo,
@@ -40,10 +40,10 @@ impl FederationService {
             }
         };
         let (sender, receiver) = mpsc::channel(2);
-        let desk = Arc::clone(&self);
+        let service = Arc::clone(&self);
         let answering = tokio::spawn(async move {
-            // A client that left takes nothing more.
-            let _ = desk.hand_over(todo, &sender).await;
+            // An error means that the client has disconnected.
+            let _ = service.send(todo, &sender).await;
         });
         if let Some(peer) = request.extensions().get::<Peer>() {
             peer.sending(answering.abort_handle());
@@ -81,7 +81,7 @@ impl FederationService {
         }
     }
 
-    async fn hand_over(
+    async fn send(
         &self,
         todo: Todo,
         sender: &mpsc::Sender<Result<wire::Work, Status>>,
@@ -111,7 +111,7 @@ impl FederationService {
                 let part = sender.send(work(work::Item::Chunk(part.slice(start..end))));
                 match tokio::time::timeout(STILL, part).await {
                     Ok(sent) if self.coordinator.at(round) => sent?,
-                    // Whoever does not read, or reads of a round that is over, holds no model in memory.
+                    // A client that stopped reading, or whose round is over, must not hold a model in memory.
                     _ => return Ok(()),
                 }
             }
@@ -120,12 +120,12 @@ impl FederationService {
     }
 }
 
-/// Whether the client said on this connection what data it has.
+/// Whether the client has enrolled on this connection.
 fn surveyed<T>(request: &Request<T>) -> bool {
     request.extensions().get::<Peer>().is_some_and(|peer| peer.surveyed.load(Ordering::Relaxed))
 }
 
-/// What a client is to do.
+/// A client's next task.
 enum Todo {
     Wait,
     Message(work::Item),

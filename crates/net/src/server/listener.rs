@@ -1,4 +1,4 @@
-//! The listening server: its threads, its address and its limits.
+//! The listening server: its threads, address and limits.
 
 use crate::federation::{Coordinator, Event};
 use crate::identity::AllowError;

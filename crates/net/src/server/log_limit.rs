@@ -1,5 +1,5 @@
-//! Rate limit of the log, so that nobody can fill it from outside: per minute, a few refusals with the same code from the
-//! same source are logged, some more with the same code from all sources together, and then how many were suppressed.
+//! Rate limit of the log, so that peers cannot flood it: per minute, a few refusals with the same code from the same
+//! source are logged, some more with the same code from all sources together, and then how many were suppressed.
 
 use crate::federation::{Event, Log};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// Maximum number of sources that are counted separately; beyond it all counts start again.
 const SOURCES: usize = 4096;
 
-/// What the log gets to see of one event.
+/// What is logged of one event.
 #[derive(Debug, PartialEq)]
 enum Verdict {
     /// The event.
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_many_equal_events_a_few_are_logged_and_then_how_many_were_not() {
+    fn a_few_of_many_equal_events_are_logged_and_then_how_many_were_not() {
         let (mut limit, start) = (RateLimit::default(), Instant::now());
         for _ in 0..PER_SOURCE {
             assert_eq!(limit.verdict("late", "a".to_owned(), start), Verdict::Logged);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn many_strangers_fill_neither_log_nor_memory() {
+    fn many_sources_fill_neither_log_nor_memory() {
         let (mut limit, start) = (RateLimit::default(), Instant::now());
         let logged = (0..3 * SOURCES)
             .filter(|stranger| limit.verdict("tls-failed", stranger.to_string(), start) == Verdict::Logged)
@@ -129,14 +129,14 @@ mod tests {
 
     #[test]
     fn what_the_federation_itself_does_is_always_logged() {
-        let heard = Arc::new(Mutex::new(0));
-        let count = Arc::clone(&heard);
+        let logged = Arc::new(Mutex::new(0));
+        let count = Arc::clone(&logged);
         let log = rate_limited(Arc::new(move |_: &Event| *count.lock().unwrap() += 1));
         for round in 0..100 {
             log(&Event::Accepted { client: 1, round, bytes: 1 });
             let peer = format!("127.0.0.1:{}", 1000 + round);
             log(&Event::Handshake { peer, code: "tls-failed", why: String::new() });
         }
-        assert_eq!(*heard.lock().unwrap(), 100 + PER_SOURCE);
+        assert_eq!(*logged.lock().unwrap(), 100 + PER_SOURCE);
     }
 }

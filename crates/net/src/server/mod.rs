@@ -1,8 +1,9 @@
-//! The server: it listens, accepts connections, and answers requests, within limits that keep one client from harming others.
+//! The server: it listens, accepts connections, and answers requests, within limits that keep one client from harming
+//! others.
 //!
-//! `listener` starts it, `connections` does the TLS handshakes, `service` identifies callers and answers requests, `dispatch`
-//! hands out work, `receive` takes uploads,
-//! `refusal` says why one is refused, `upload_limit` and `log_limit` are the limits.
+//! `listener` starts it, `connections` does the TLS handshakes, `service` identifies callers and answers requests,
+//! `dispatch` sends work to clients, `receive` stores uploads, `refusal` lists the reasons to refuse a request, and
+//! `upload_limit` and `log_limit` are limits.
 
 pub(crate) mod connections;
 pub(crate) mod dispatch;

@@ -1,5 +1,5 @@
-//! An update's way in: parts from the connection to the disk, one after the other, so that it costs two parts of memory
-//! whatever its size.
+//! Receives an update: chunks are written to disk as they arrive, so that it needs memory for two chunks whatever its
+//! size.
 
 use crate::federation::admission::{Admission, Arrival, disk};
 use crate::server::refusal::Refusal;
@@ -17,10 +17,10 @@ use tokio::time::Instant;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Streaming};
 
-/// How long an upload may stand still.
+/// How long an upload may stall.
 pub(crate) const STILL: Duration = Duration::from_secs(60);
 
-/// The slowest upload, in bytes per second beyond the time for which it may stand still.
+/// Minimum speed of an upload in bytes per second, apart from the time for which it may stall.
 const SLOWEST: u64 = 8 << 10;
 
 impl FederationService {
@@ -51,9 +51,9 @@ impl FederationService {
                     if sender.send(reply(upload_reply::Step::Proceed(wire::Empty {}))).await.is_err() {
                         return;
                     }
-                    // Whoever was revoked while it sent is refused like one that was revoked before.
-                    let desk = Arc::clone(&self);
-                    let still = move || desk.caller(&caller).role.map(|_| ());
+                    // A client that was revoked during the upload is refused.
+                    let service = Arc::clone(&self);
+                    let still = move || service.caller(&caller).role.map(|_| ());
                     receive(arrival, &mut pieces, still).await.map(|()| wire::Receipt { already: false })
                 }
             };
@@ -67,7 +67,7 @@ impl FederationService {
     }
 }
 
-/// Brings an update's parts to the disk, one after the other, and accepts it if its client may still take part.
+/// Writes an update's chunks to disk as they arrive, and accepts it if its client may still take part.
 async fn receive(
     arrival: Arrival,
     pieces: &mut Streaming<wire::UploadRequest>,
@@ -96,7 +96,7 @@ async fn receive(
             break Some(Refusal::Overrun(bytes));
         }
         if sender.send(Some(part)).await.is_err() {
-            // The writer has given up and says why.
+            // The writer has failed, and its result says why.
             break None;
         }
     };
@@ -108,7 +108,7 @@ async fn receive(
     trouble.map_or(stored, Err)
 }
 
-/// Writes parts until the end is announced, makes them durable, and accepts the update.
+/// Writes chunks until the end, syncs the file, and accepts the update.
 fn store(
     arrival: Arrival,
     mut parts: mpsc::Receiver<Option<Bytes>>,

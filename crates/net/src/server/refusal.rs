@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_client_says_is_cut_and_cannot_forge_a_log_line() {
+    fn text_from_a_client_is_truncated_and_cannot_forge_a_log_line() {
         assert_eq!(plain("good\nrefused [late]\u{1b}[2J"), "good\\nrefused [late]\\u{1b}[2J");
         assert_eq!(plain(&"x".repeat(100_000)).chars().count(), LONGEST + 1);
         assert_eq!(plain("Zürich …"), "Zürich …");

@@ -31,7 +31,7 @@ pub(crate) struct FederationService {
     pub(crate) upload_limit: UploadLimit,
 }
 
-/// The service as the transport calls it: it checks who asks, and limits the size of a request and the time it takes.
+/// The service as called by the transport: identifies the caller, and limits the size and duration of a request.
 #[derive(Clone)]
 pub(crate) struct Guard {
     service: Arc<FederationService>,
@@ -41,14 +41,14 @@ pub(crate) struct Guard {
     large: FederationServer<FederationService>,
 }
 
-/// Most bytes of a message that is not a confusion matrix: a chunk and its envelope, a statistic.
+/// Maximum size of a message that is not a confusion matrix: a chunk and its envelope, a statistic.
 const SMALL: usize = 64 << 10;
 
-/// How often the list of clients is checked when nobody asks.
+/// How often the list of clients is checked when there are no requests.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Guard {
-    /// A service that reads at most this many uploads at a time; the others wait with nothing sent.
+    /// A service that reads at most this many uploads at a time; the others wait before they send anything.
     pub(crate) fn new(coordinator: Arc<Coordinator>, authentication: Authentication, uploads: usize) -> Self {
         let upload_limit = UploadLimit::new(uploads);
         let service = Arc::new(FederationService { coordinator, authentication, upload_limit });
@@ -56,7 +56,7 @@ impl Guard {
         Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), service }
     }
 
-    /// Keeps the coordinator informed who has a valid certificate; without TLS there is nothing to do.
+    /// Informs the coordinator which clients have a valid certificate; does nothing without TLS.
     pub(crate) async fn watch(self) {
         while let Some(valid) = self.service.authentication.valid(&self.service.coordinator.log) {
             self.service.coordinator.allow(valid);
@@ -66,7 +66,7 @@ impl Guard {
 
     async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
         let Self { service, mut small, mut large } = self;
-        // Whoever may not ask is refused before anything of the request is read.
+        // Callers without permission are refused before anything of the request is read.
         let claimed = request.headers().get(CLIENT).and_then(|claimed| claimed.to_str().ok()).unwrap_or("");
         let peer = request.extensions().get::<Peer>();
         let Caller { name, address, role } =
@@ -79,10 +79,10 @@ impl Guard {
         let server = if method == Some("/Judge") { &mut large } else { &mut small };
         let response = tower::Service::call(server, request);
         let Ok(response) = match method {
-            // Streams have time limits of their own, message by message.
+            // Streams have their own timeouts, for each message.
             Some("/Pull" | "/Upload") => response.await,
             _ => tokio::time::timeout(STILL, response).await.unwrap_or_else(|_| {
-                Ok(Status::deadline_exceeded("the request did not arrive in full in time").into_http())
+                Ok(Status::deadline_exceeded("the request did not arrive completely in time").into_http())
             }),
         };
         match Status::from_header_map(response.headers()) {
@@ -119,7 +119,7 @@ impl FederationService {
         self.authentication.caller(peer, claimed.unwrap_or(""), &self.coordinator.log)
     }
 
-    /// The client that asks, with a way to refuse it.
+    /// The calling client, with a way to refuse it.
     pub(crate) fn member<T>(self: &Arc<Self>, request: &Request<T>) -> Result<(Member, Refuse), Status> {
         let Caller { name, address, role } = self.caller(request);
         let refuse = Refuse { service: Arc::clone(self), name, address };

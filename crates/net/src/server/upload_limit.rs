@@ -1,7 +1,8 @@
-//! Limits the number of concurrent uploads: two fast ones, and slow ones beside them.
+//! Limits the number of concurrent uploads: two fast ones, and a number of slow ones.
 //!
 //! Uploads over fast connections are read two at a time: more would not finish sooner, and each costs memory. An upload
-//! that takes longer than a few seconds gives its fast permit to the next one and continues, so that nobody waits for it.
+//! that takes longer than a few seconds gives its fast permit to the next one and continues, so that nobody waits for
+//! it.
 
 use std::sync::Arc;
 use std::time::Duration;

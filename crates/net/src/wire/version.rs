@@ -1,4 +1,4 @@
-//! Which version of the protocol a peer speaks, and what both sides say when they differ.
+//! The protocol versions of server and client, and the error if they differ.
 
 use super::PROTOCOL;
 use thiserror::Error;
@@ -6,7 +6,7 @@ use thiserror::Error;
 /// The version of this program.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Most characters of a version that a peer claims.
+/// Maximum number of characters of a version that a peer claims.
 const LONGEST: usize = 40;
 
 /// Server and client speak different versions of the protocol.
@@ -27,7 +27,7 @@ pub struct VersionMismatch {
 }
 
 impl VersionMismatch {
-    /// What this server says of a client, unless they agree.
+    /// Compares a client's protocol with this server's.
     pub(crate) fn at_server(client: u32, version: &str) -> Result<(), Self> {
         let (server, server_version) = (PROTOCOL, VERSION.to_owned());
         match client {
@@ -36,7 +36,7 @@ impl VersionMismatch {
         }
     }
 
-    /// What this client says of a server, unless they agree.
+    /// Compares a server's protocol with this client's.
     pub(crate) fn at_client(server: u32, version: &str) -> Result<(), Self> {
         let (client, client_version) = (PROTOCOL, VERSION.to_owned());
         match server {
@@ -46,7 +46,7 @@ impl VersionMismatch {
     }
 }
 
-/// A version that a peer claims, as a log can bear it.
+/// A version that a peer claims, truncated and escaped for logs.
 fn readable(version: &str) -> String {
     match version {
         "" => "unknown".to_owned(),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claimed_version_is_cut_and_cannot_write_a_line_of_its_own() {
+    fn a_claimed_version_is_truncated_and_cannot_forge_a_log_line() {
         let error = VersionMismatch::at_server(7, &"\n".repeat(1000)).unwrap_err().to_string();
         assert!(error.len() < 300 && !error.contains('\n'), "{error}");
     }

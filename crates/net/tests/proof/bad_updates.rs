@@ -1,4 +1,4 @@
-//! Bad updates: each has an error of its own, and the model comes out as if it had never been sent.
+//! Bad updates: each has its own error, and the model is the same as if it had never been sent.
 
 use crate::puppet::{Puppet, code};
 use crate::stage::{Running, Stage, config};
@@ -18,7 +18,7 @@ fn serve(stage: &Stage, out: &str) -> Running {
     stage.serve(out, &config(&settings), options)
 }
 
-/// A good update: every number another.
+/// A good update in which all values differ.
 fn good(puppet: &Puppet, job: &Job) -> Upload {
     let mut upload = puppet.one_hot(job);
     let seed = puppet.client as f32;
@@ -32,7 +32,7 @@ fn good(puppet: &Puppet, job: &Job) -> Upload {
     upload
 }
 
-/// Takes an update's bytes apart, lets them be changed, and puts them together again.
+/// Decodes an update's bytes, changes them, and encodes them again.
 fn forged(upload: &Upload, change: impl FnOnce(&mut Value, &mut Vec<u8>)) -> Vec<u8> {
     let bytes = upload.to_bytes();
     let end = 8 + u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
@@ -43,7 +43,7 @@ fn forged(upload: &Upload, change: impl FnOnce(&mut Value, &mut Vec<u8>)) -> Vec
     [&(text.len() as u64).to_le_bytes()[..], &text, &data].concat()
 }
 
-/// The same for the header that stands inside the head as text.
+/// The same for the header, which is text inside the head.
 fn reheaded(upload: &Upload, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     forged(upload, |head, _| {
         let mut header: Value =
@@ -53,7 +53,7 @@ fn reheaded(upload: &Upload, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     })
 }
 
-/// Bad updates with a good ticket: what they are, and their bytes.
+/// Bad updates with a good ticket: a description and their bytes.
 fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
     let whole = good(puppet, job);
     let changed = |change: &dyn Fn(&mut Upload)| {
@@ -77,11 +77,11 @@ fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
     };
     vec![
         // Values.
-        ("no number in the model", changed(&|u| u.params.values[5] = f32::NAN)),
-        ("an infinite number in the model", changed(&|u| u.params.values[len - 9] = f32::INFINITY)),
-        ("a negative infinite number", changed(&|u| u.params.values[0] = f32::NEG_INFINITY)),
+        ("NaN in the model", changed(&|u| u.params.values[5] = f32::NAN)),
+        ("infinity in the model", changed(&|u| u.params.values[len - 9] = f32::INFINITY)),
+        ("negative infinity", changed(&|u| u.params.values[0] = f32::NEG_INFINITY)),
         (
-            "no number in a carried vector",
+            "NaN in a carried vector",
             changed(&|u| {
                 let mut control = u.carried.f32("control").unwrap().to_vec();
                 control[3] = f32::NAN;
@@ -92,7 +92,7 @@ fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
         // Reports.
         ("no steps", changed(&|u| u.report.steps = 0)),
         ("too many steps", changed(&|u| u.report.steps = 1_000_000)),
-        ("all steps there are", changed(&|u| u.report.steps = u64::MAX)),
+        ("the largest number of steps", changed(&|u| u.report.steps = u64::MAX)),
         ("no reach", changed(&|u| u.report.reach = 0.0)),
         ("a negative reach", changed(&|u| u.report.reach = -0.01)),
         ("a tiny reach", changed(&|u| u.report.reach = 1e-30)),
@@ -105,17 +105,17 @@ fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
         ("half a step", report("steps", json!(0.5))),
         ("one loss", report("losses", json!([1.0]))),
         ("a loss that is null", report("losses", json!([null, 1.0]))),
-        ("a round beyond all", report("round", json!(1u64 << 40))),
+        ("a round beyond 32 bits", report("round", json!(1u64 << 40))),
         ("a memory that is a number", report("remembers", json!(1))),
         ("no report", reheaded(&whole, |h| drop(h["header"].as_object_mut().unwrap().remove("report")))),
         ("an unknown field", reheaded(&whole, |h| h["header"]["weight"] = json!(100.0))),
         ("a negative client", reheaded(&whole, |h| h["header"]["client"] = json!(-1))),
-        // The byte form.
+        // The format.
         ("another version", reheaded(&whole, |h| h["version"] = json!(99))),
         ("another kind", reheaded(&whole, |h| h["kind"] = json!("state"))),
         ("no kind", reheaded(&whole, |h| drop(h.as_object_mut().unwrap().remove("kind")))),
         ("no header", forged(&whole, |head, _| drop(head.as_object_mut().unwrap().remove("__metadata__")))),
-        ("a header that is no JSON", forged(&whole, |head, _| head["__metadata__"]["fedtvd"] = json!("{"))),
+        ("a header that is not JSON", forged(&whole, |head, _| head["__metadata__"]["fedtvd"] = json!("{"))),
         (
             "another type of numbers",
             forged(&whole, |head, _| {
@@ -131,9 +131,9 @@ fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
             }),
         ),
         ("a shape that is too long", forged(&whole, |head, _| head["model"]["shape"] = json!([len + 1]))),
-        ("a shape beyond all", forged(&whole, |head, _| head["model"]["shape"] = json!([u64::MAX]))),
+        ("the largest shape", forged(&whole, |head, _| head["model"]["shape"] = json!([u64::MAX]))),
         (
-            "two numbers in place of one model",
+            "a model of two values",
             forged(&whole, |head, data| {
                 let start = head["model"]["data_offsets"][0].as_u64().unwrap();
                 head["model"] = json!({"dtype": "F32", "shape": [2], "data_offsets": [start, start + 8]});
@@ -142,7 +142,7 @@ fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
             }),
         ),
         (
-            "a tensor too many",
+            "an extra tensor",
             forged(&whole, |head, data| {
                 let end = data.len();
                 head["surprise"] = json!({"dtype": "F32", "shape": [1], "data_offsets": [end, end + 4]});
@@ -150,7 +150,7 @@ fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
             }),
         ),
         (
-            "a name that leads elsewhere",
+            "a name with a path",
             forged(&whole, |head, data| {
                 let end = data.len();
                 head["../../model"] = json!({"dtype": "F32", "shape": [1], "data_offsets": [end, end + 4]});
@@ -158,7 +158,7 @@ fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
             }),
         ),
         (
-            "a carried vector too many",
+            "an extra carried vector",
             forged(&whole, |head, data| {
                 let end = data.len();
                 head["carried/more"] = json!({"dtype": "F32", "shape": [1], "data_offsets": [end, end + 4]});
@@ -181,19 +181,19 @@ fn bad(puppet: &Puppet, job: &Job) -> Vec<(&'static str, Vec<u8>)> {
             }),
         ),
         ("a head longer than the file", with(0..8, &60_000u64.to_le_bytes())),
-        ("a head longer than any", with(0..8, &u64::MAX.to_le_bytes())),
-        ("a head of nothing", with(0..8, &0u64.to_le_bytes())),
-        ("a head that is no text", with(8..12, &[0xff; 4])),
+        ("the longest head", with(0..8, &u64::MAX.to_le_bytes())),
+        ("an empty head", with(0..8, &0u64.to_le_bytes())),
+        ("a head that is not text", with(8..12, &[0xff; 4])),
         ("a head cut short", with(0..8, &(head as u64 - 9).to_le_bytes())),
         ("ones", vec![1; bytes.len()]),
-        ("bytes behind the end", [bytes.clone(), vec![0; 16]].concat()),
+        ("bytes after the end", [bytes.clone(), vec![0; 16]].concat()),
         ("no carried vector", {
             let mut upload = whole.clone();
             upload.carried = Memory::default();
             let short = upload.to_bytes();
             let end = 8 + u64::from_le_bytes(*short.first_chunk().unwrap()) as usize;
             let mut head: Value = serde_json::from_slice(&short[8..end]).unwrap();
-            // As long as a whole one, so that its ticket is good.
+            // As long as a complete one, so that its ticket is valid.
             head["__metadata__"]["padding"] = json!(" ".repeat(4 * layout.trainable() + 100));
             let text = serde_json::to_vec(&head).unwrap();
             [&(text.len() as u64).to_le_bytes()[..], &text, &short[end..]].concat()
@@ -220,7 +220,7 @@ async fn crowd(stage: &Stage, running: &Running) -> Vec<Puppet> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_bad_update_has_its_own_error_and_leaves_no_trace_in_the_model() {
+async fn every_bad_update_has_its_own_error_and_no_effect_on_the_model() {
     let stage = Stage::new(3);
     let running = serve(&stage, "clean");
     honest(&mut crowd(&stage, &running).await).await;
@@ -233,7 +233,7 @@ async fn every_bad_update_has_its_own_error_and_leaves_no_trace_in_the_model() {
     let mut errors = BTreeSet::new();
     let mut own = |what: &str, error: ConnectionError| {
         let text = error.to_string();
-        assert!(errors.insert(text.clone()), "{what} has the error of another: {text}");
+        assert!(errors.insert(text.clone()), "{what} has the same error as another update: {text}");
     };
     for (what, bytes) in bad(liar, &job) {
         let error = liar.send(0, bytes).await.expect_err(what);
@@ -250,13 +250,9 @@ async fn every_bad_update_has_its_own_error_and_leaves_no_trace_in_the_model() {
         ("a later round", "early", wire::Ticket { round: 3, ..ticket.clone() }),
         ("no hash", "bad-hash", wire::Ticket { hash: String::new(), ..ticket.clone() }),
         ("a hash in capitals", "bad-hash", wire::Ticket { hash: "A".repeat(64), ..ticket.clone() }),
-        (
-            "a hash that leads elsewhere",
-            "bad-hash",
-            wire::Ticket { hash: "../".repeat(21) + "x", ..ticket.clone() },
-        ),
+        ("a hash with a path", "bad-hash", wire::Ticket { hash: "../".repeat(21) + "x", ..ticket.clone() }),
         ("no bytes", "too-short", wire::Ticket { bytes: 0, ..ticket.clone() }),
-        ("more bytes than there are", "too-long", wire::Ticket { bytes: u64::MAX, ..ticket.clone() }),
+        ("the largest number of bytes", "too-long", wire::Ticket { bytes: u64::MAX, ..ticket.clone() }),
         ("ten gigabytes", "too-long", wire::Ticket { bytes: 10_000_000_000, ..ticket.clone() }),
     ];
     for (what, expected, ticket) in tickets {
@@ -264,7 +260,7 @@ async fn every_bad_update_has_its_own_error_and_leaves_no_trace_in_the_model() {
         assert_eq!(code::<()>(Err(error.clone())), expected, "{what}");
         own(what, error);
     }
-    // Bytes that are not what the ticket says.
+    // Bytes that do not match the ticket.
     let cases: [(&str, &str, Vec<u8>); 3] = [
         ("cut off", "truncated", whole[..whole.len() - 5].to_vec()),
         ("too much", "overrun", [&whole[..], &[1]].concat()),
@@ -280,7 +276,7 @@ async fn every_bad_update_has_its_own_error_and_leaves_no_trace_in_the_model() {
         own(what, error);
     }
     assert!(errors.len() >= 40, "{} bad updates", errors.len());
-    // The liar thinks better of it, before the others' answers close the round.
+    // The client sends its good update before the others' answers close the round.
     assert!(!liar.send(0, whole).await.unwrap());
     puppets.remove(1);
     honest(&mut puppets).await;

@@ -1,5 +1,5 @@
-//! Who may speak: every wrong identity and every wrong update is refused before its body is read, with a code in the
-//! server's log and a sentence at the client.
+//! Authentication: every wrong identity and every wrong update is refused before its body is read, with a code in the
+//! server's log and a sentence for the client.
 
 use crate::puppet::{Puppet, code};
 use crate::stage::{Stage, config};
@@ -22,7 +22,7 @@ fn wish(name: &str, days: i64) -> CertificateRequest {
     CertificateRequest { name: name.to_owned(), id: None, max_size: 1000, days }
 }
 
-/// How a client that has this certificate of the authority looks at servers.
+/// Verifies servers like a client that trusts this authority.
 fn verifier(ca: &Path) -> Arc<WebPkiServerVerifier> {
     let mut roots = RootCertStore::empty();
     for certificate in tls::chain(ca).unwrap() {
@@ -32,7 +32,7 @@ fn verifier(ca: &Path) -> Arc<WebPkiServerVerifier> {
     WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider).build().unwrap()
 }
 
-/// A client that trusts the server and shows nothing.
+/// A client that trusts the server and presents no certificate.
 fn without_certificate(stage: &Stage) -> Security {
     let provider = Arc::new(ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider).with_protocol_versions(&[&TLS13]).unwrap();
@@ -42,21 +42,21 @@ fn without_certificate(stage: &Stage) -> Security {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at_the_client() {
+async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_for_the_client() {
     let stage = Stage::new(3);
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
     let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=3"];
     let running = stage.serve("run", &config(&settings), options);
     let address = running.address();
     let mut sentences = BTreeSet::new();
-    let mut told = |what: &str, answer: Result<(), ConnectionError>, expected: &str| {
+    let mut refused = |what: &str, answer: Result<(), ConnectionError>, expected: &str| {
         let error = answer.unwrap_err();
         assert_eq!(code::<()>(Err(error.clone())), expected, "{what}: {error}");
         stage.until(|event| match event {
             Event::Handshake { code, .. } | Event::Refused { code, .. } if *code == expected => Some(()),
             _ => None,
         });
-        assert!(sentences.insert(error.to_string()), "{what} has a sentence of its own: {error}");
+        assert!(sentences.insert(error.to_string()), "{what} must have its own sentence: {error}");
     };
     let dial = async |security: &Security| Puppet::dial(&address, security, 0).await.map(|_| ());
 
@@ -64,22 +64,22 @@ async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at
     let foreign = Authority::init(&stage.path("foreign"), &[], 10).unwrap();
     let (folder, _) = foreign.issue(&wish("client-0", 5)).unwrap();
     std::fs::copy(stage.path("certs/ca.pem"), folder.join("ca.pem")).unwrap();
-    told("wrong authority", dial(&Security::client(&folder).unwrap()).await, "tls-wrong-authority");
-    told("no certificate", dial(&without_certificate(&stage)).await, "tls-no-certificate");
+    refused("wrong authority", dial(&Security::client(&folder).unwrap()).await, "tls-wrong-authority");
+    refused("no certificate", dial(&without_certificate(&stage)).await, "tls-no-certificate");
     let (folder, _) = stage.certs.issue(&wish("old", -1)).unwrap();
-    told("expired", dial(&Security::client(&folder).unwrap()).await, "tls-expired");
+    refused("expired", dial(&Security::client(&folder).unwrap()).await, "tls-expired");
 
-    // A certificate of this authority that the list does not have, one that is not in the roster, the operator's.
+    // A certificate of this authority that is not listed, one that is not in the roster, and the operator's.
     let list = std::fs::read(stage.certs.list_path()).unwrap();
     let (folder, _) = stage.certs.issue(&wish("unlisted", 5)).unwrap();
     std::fs::write(stage.certs.list_path(), list).unwrap();
-    told("unlisted", dial(&Security::client(&folder).unwrap()).await, "unknown-certificate");
-    told("not in the roster", dial(&stage.security(2)).await, "not-in-roster");
+    refused("unlisted", dial(&Security::client(&folder).unwrap()).await, "unknown-certificate");
+    refused("not in the roster", dial(&stage.security(2)).await, "not-in-roster");
     let operator = Security::operator(&stage.path("certs")).unwrap();
-    told("the operator", dial(&operator).await, "not-client");
+    refused("the operator", dial(&operator).await, "not-client");
 
     let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
-    told("status", zero.link.status().await.map(drop), "not-operator");
+    refused("status", zero.link.status().await.map(drop), "not-operator");
     let status = Connection::dial(&address, &operator).await.unwrap().status().await.unwrap();
     assert!(status.contains("\"gathering\""), "{status}");
 
@@ -87,53 +87,50 @@ async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_at
     let uniform = fedtvd_core::labels::Reference::uniform(10);
     let ask = fedtvd_core::labels::Ask::Distance;
     let large = zero.enrolment(&[101; 10], &uniform, ask);
-    told("too large", zero.link.enrol(large).await, "size-above-listed");
+    refused("too large", zero.link.enrol(large).await, "size-above-listed");
     let mut lie = zero.enrolment(&[10, 10, 10, 10, 10, 10, 10, 10, 10, 11], &uniform, ask);
     lie.statistic = "{\"distance\": 0.0}".to_owned();
-    told("an impossible distance", zero.link.enrol(lie).await, "profile-distance");
+    refused("an impossible distance", zero.link.enrol(lie).await, "profile-distance");
     let bytes = vec![0; 40_000];
-    told("not enrolled", zero.send(0, bytes).await.map(drop), "not-enrolled");
+    refused("not enrolled", zero.send(0, bytes).await.map(drop), "not-enrolled");
     zero.enrol().await.unwrap();
     let changed = zero.enrolment(&[9; 10], &uniform, ask);
-    told("changed", zero.link.enrol(changed).await, "profile-changed");
+    refused("changed", zero.link.enrol(changed).await, "profile-changed");
     one.enrol().await.unwrap();
 
     // Updates.
     let job = zero.job().await;
     let first = zero.one_hot(&job).to_bytes();
-    // A body that is not what the ticket says: were it read, the refusal would be "wrong-hash".
+    // A body that does not match the ticket: if it were read, the refusal would be "wrong-hash".
     let body = Bytes::from(vec![0; first.len()]);
     let ticket = zero.ticket(0, &first);
     let foreign = wire::Ticket { client: 1, ..ticket.clone() };
-    told("another client's id", zero.link.upload(foreign, body.clone()).await.map(drop), "wrong-client");
+    refused("another client's id", zero.link.upload(foreign, body.clone()).await.map(drop), "wrong-client");
     let early = wire::Ticket { round: 7, ..ticket.clone() };
-    told("a later round", zero.link.upload(early, body.clone()).await.map(drop), "early");
+    refused("a later round", zero.link.upload(early, body.clone()).await.map(drop), "early");
     let elsewhere = wire::Ticket { run: "elsewhere".to_owned(), ..ticket.clone() };
-    told("another run", zero.link.upload(elsewhere, body.clone()).await.map(drop), "wrong-run");
+    refused("another run", zero.link.upload(elsewhere, body.clone()).await.map(drop), "wrong-run");
     assert!(!zero.send(0, first.clone()).await.unwrap());
-    assert!(
-        zero.link.upload(ticket.clone(), body.clone()).await.unwrap().already,
-        "the same again counts once"
-    );
+    assert!(zero.link.upload(ticket.clone(), body.clone()).await.unwrap().already, "a duplicate counts once");
     let mut other = zero.ticket(0, &first);
     other.hash = "0".repeat(64);
-    told("another answer", zero.link.upload(other, body.clone()).await.map(drop), "two-answers");
+    refused("another answer", zero.link.upload(other, body.clone()).await.map(drop), "two-answers");
     let job = one.job().await;
     let second = one.one_hot(&job).to_bytes();
     assert!(!one.send(0, second).await.unwrap());
     assert_eq!(zero.job().await.offer.round, 1);
-    told("the last round's", zero.link.upload(ticket.clone(), body.clone()).await.map(drop), "late");
+    refused("the last round's", zero.link.upload(ticket.clone(), body.clone()).await.map(drop), "late");
     let replayed = wire::Ticket { round: 1, ..ticket };
-    told("replayed", zero.link.upload(replayed, body).await.map(drop), "replayed");
+    refused("replayed", zero.link.upload(replayed, body).await.map(drop), "replayed");
 
-    // Revoked while it is connected, and without a restart.
+    // Revoked while it is connected, without a restart.
     stage.certs.revoke("client-0").unwrap();
-    told("revoked", zero.link.pull(&zero.welcome.run.clone()).await.map(drop), "revoked");
+    refused("revoked", zero.link.pull(&zero.welcome.run.clone()).await.map(drop), "revoked");
     running.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_without_tls_is_turned_away() {
+async fn a_connection_without_tls_is_refused() {
     let stage = Stage::new(1);
     let options = Options { least: 1, workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&["model.name=logistic"]), options);
@@ -144,7 +141,7 @@ async fn a_connection_without_tls_is_turned_away() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_is_revoked_while_it_waits_for_work_gets_none() {
+async fn a_client_that_is_revoked_while_it_waits_gets_no_work() {
     let stage = Stage::new(2);
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&["model.name=logistic", "cohort.fraction=1"]), options);
@@ -163,7 +160,7 @@ async fn a_client_that_is_revoked_while_it_waits_for_work_gets_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_client_is_refused_before_its_words_are_read_and_others_words_are_cut_in_the_log() {
+async fn a_revoked_client_is_refused_before_its_request_is_read_and_text_of_others_is_truncated_in_the_log() {
     let stage = Stage::new(2);
     let options = Options { least: 1, workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&["model.name=logistic"]), options);
@@ -175,7 +172,7 @@ async fn a_revoked_client_is_refused_before_its_words_are_read_and_others_words_
         _ => None,
     });
     assert!(why.len() < 1000 && !why.contains('\n'), "{why}");
-    // Were it read, it would be too long for a message.
+    // If it were read, it would be too long for a message.
     stage.certs.revoke("client-0").unwrap();
     let long = wire::Enrolment { statistic: "x".repeat(2 << 20), ..wire::Enrolment::default() };
     assert_eq!(code(zero.link.enrol(long).await), "revoked");
@@ -183,11 +180,11 @@ async fn a_revoked_client_is_refused_before_its_words_are_read_and_others_words_
 }
 
 #[test]
-fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_given_once() {
+fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_assigned_once() {
     let folder = tempfile::tempdir().unwrap();
     for host in ["fed.example.org:7443", "fed example", ""] {
         let Err(error) = Authority::init(folder.path(), &[host.to_owned()], 10) else {
-            panic!("{host} is a host")
+            panic!("{host} was accepted as a host")
         };
         assert!(error.to_string().contains("is not a host name or an address"), "{error}");
     }
@@ -199,7 +196,7 @@ fn hosts_with_a_port_or_a_space_are_refused_and_the_last_number_is_given_once() 
 }
 
 #[test]
-fn a_server_gets_other_names_and_clients_keep_their_certificates() {
+fn a_server_can_change_its_host_names_and_clients_keep_their_certificates() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     let certs = Authority::init(place, &["old.example.org".to_owned()], 10).unwrap();
@@ -213,13 +210,13 @@ fn a_server_gets_other_names_and_clients_keep_their_certificates() {
     assert!(trusts("old.example.org") && !trusts("new.example.org"));
     certs.renew_server(&["new.example.org".to_owned()], 10).unwrap();
     assert!(trusts("new.example.org") && trusts("localhost") && !trusts("old.example.org"));
-    // The new certificate fits the server's key.
+    // The new certificate matches the server's key.
     tls::server(place).unwrap();
     assert!(certs.renew_server(&["new:7443".to_owned()], 10).is_err() && trusts("new.example.org"));
 }
 
 #[test]
-fn a_server_can_be_renewed_under_an_authority_that_is_past_its_date() {
+fn a_server_certificate_can_be_renewed_by_an_expired_authority() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path();
     let certs = Authority::init(place, &[], -1).unwrap();
@@ -234,7 +231,7 @@ fn a_server_can_be_renewed_under_an_authority_that_is_past_its_date() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_certificate_cannot_take_all_connections() {
+async fn one_certificate_cannot_use_up_all_connections() {
     let stage = Stage::new(2);
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&["model.name=logistic"]), options);

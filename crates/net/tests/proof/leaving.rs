@@ -1,4 +1,4 @@
-//! Clients that must go or are away: certificates that are revoked and made anew, and the end of a run.
+//! Clients that leave or are away: revoked and renewed certificates, and the end of a run.
 
 use crate::puppet::Puppet;
 use crate::roster::{SETTINGS, answer};
@@ -31,7 +31,7 @@ async fn a_round_does_not_wait_for_a_client_whose_certificate_was_revoked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_run_that_is_done_still_tells_a_client_that_was_away() {
+async fn a_finished_run_still_informs_a_client_that_was_away() {
     let stage = Stage::new(2);
     let settings = ["model.name=logistic", "cohort.fraction=1", "cohort.quorum=1", "rounds=1"];
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
@@ -44,14 +44,14 @@ async fn a_run_that_is_done_still_tells_a_client_that_was_away() {
     drop((zero, one));
     tokio::task::block_in_place(|| running.finish());
     let Ready { coordinator, work } = stage.prepare("run", &config(&settings), options);
-    let Work::Farewell(summary) = work else { panic!("there is nothing left to do") };
+    let Work::Farewell(summary) = work else { panic!("all rounds should be done") };
     let server = stage.listen(&coordinator);
-    let telling = {
+    let informing = {
         let (coordinator, out) = (Arc::clone(&coordinator), stage.path("run"));
         std::thread::spawn(move || farewell(&coordinator, &out, &summary, Duration::from_secs(3600)).unwrap())
     };
     for client in [0, 1] {
-        assert!(!telling.is_finished(), "client {client} does not know yet");
+        assert!(!informing.is_finished(), "client {client} is not informed yet");
         let address = server.address().to_string();
         let mut late = Puppet::dial(&address, &stage.security(client), client).await.unwrap();
         let run = late.welcome.run.clone();
@@ -59,8 +59,8 @@ async fn a_run_that_is_done_still_tells_a_client_that_was_away() {
             late.enrol().await.unwrap();
         }
     }
-    // Both know, so nobody waits for the rest of the hour.
-    tokio::task::block_in_place(|| telling.join().unwrap());
+    // Both are informed, so nobody waits for the rest of the hour.
+    tokio::task::block_in_place(|| informing.join().unwrap());
 }
 
 fn noted(stage: &Stage, start: &str) {
@@ -75,7 +75,7 @@ fn wish(client: u32) -> CertificateRequest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_round_waits_for_a_client_that_was_revoked_before_it_came_nor_when_it_has_a_new_certificate() {
+async fn no_round_waits_for_a_client_that_was_revoked_before_it_enrolled_nor_once_it_has_a_new_certificate() {
     let stage = Stage::new(2);
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
@@ -95,14 +95,14 @@ async fn no_round_waits_for_a_client_that_was_revoked_before_it_came_nor_when_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_all_certificates_are_gone_rounds_wait_for_new_ones_rather_than_pass_without_anybody() {
+async fn if_all_certificates_are_revoked_rounds_wait_for_new_ones_and_do_not_close_empty() {
     let stage = Stage::new(1);
     let options = Options { roster: Some([0].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
     let mut zero = running.puppet(&stage, 0).await;
     zero.job().await;
     stage.certs.revoke("client-0").unwrap();
-    noted(&stage, "clients [0] have no valid certificate any more");
+    noted(&stage, "clients [0] no longer have a valid certificate");
     stage.certs.issue(&wish(0)).unwrap();
     noted(&stage, "clients [0] have a valid certificate now");
     let mut zero = running.puppet(&stage, 0).await;

@@ -1,4 +1,4 @@
-//! What a federation promises, seen from outside: over loopback and TLS, without a fixed port or a sleep.
+//! Guarantees of a federation, tested from outside: over loopback and TLS, without fixed ports or sleeps.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bad_updates;

@@ -1,5 +1,5 @@
-//! The ledger made visible: when client k sends e_k, the model is the vector of weights, so that a lost, doubled or
-//! late update shows as a wrong number.
+//! Makes the ledger visible: if client k sends the one-hot vector e_k, the model is the vector of weights, so that a
+//! lost, duplicate or late update shows as a wrong value.
 
 use crate::puppet::{Puppet, code, counts};
 use crate::stage::{Running, Stage, config};
@@ -63,7 +63,8 @@ async fn after_drops_duplicates_restarts_and_late_updates_the_model_is_the_vecto
         let restart_after = chance.below(2 * u64::from(CLIENTS)) as u32;
         let mut order: Vec<ClientId> = (0..CLIENTS).collect();
         chance.shuffle(&mut order);
-        // A round of nobody's would wait for ever: those that drop get their job, and keep its update back.
+        // A round without any client would wait for ever: clients that drop out get their job but do not send an
+        // update.
         let mut members = BTreeSet::new();
         for (place, client) in order.into_iter().enumerate() {
             let puppet = &mut puppets[client as usize];
@@ -82,7 +83,7 @@ async fn after_drops_duplicates_restarts_and_late_updates_the_model_is_the_vecto
             assert!(!puppet.send(round, bytes.clone()).await.unwrap());
             members.insert(client);
             if chance.unit() < 0.5 && members.len() + dropped.len() < CLIENTS as usize {
-                assert!(puppet.send(round, bytes.clone()).await.unwrap(), "the same again is known");
+                assert!(puppet.send(round, bytes.clone()).await.unwrap(), "a duplicate is recognised");
                 let mut other = puppet.one_hot(&job);
                 other.params.values[client as usize] = 2.0;
                 assert_eq!(code(puppet.send(round, other.to_bytes()).await), "two-answers");
@@ -92,11 +93,11 @@ async fn after_drops_duplicates_restarts_and_late_updates_the_model_is_the_vecto
                 running.stop();
                 running = serve(&stage);
                 puppets = crowd(&stage, &running).await;
-                // The round is open again when somebody who owes an update has its job.
+                // The round is reopened once a client whose update is missing has its job.
                 let owing = (0..CLIENTS).find(|client| !members.contains(client)).unwrap();
                 assert_eq!(puppets[owing as usize].job().await.offer.round, round);
                 let again = puppets[client as usize].send(round, bytes).await;
-                assert!(again.unwrap(), "what was acknowledged is there after a restart");
+                assert!(again.unwrap(), "an acknowledged update survives a restart");
                 restarts += 1;
             }
         }
@@ -105,7 +106,7 @@ async fn after_drops_duplicates_restarts_and_late_updates_the_model_is_the_vecto
         }
         last = Some(members);
         if round + 1 < ROUNDS {
-            // The next round is open when somebody has its job; then the last one's updates are late.
+            // Once a client has a job of the next round, updates of the last one are late.
             let answered = *last.iter().flatten().next().unwrap();
             assert_eq!(puppets[answered as usize].job().await.offer.round, round + 1);
             for (client, round, bytes) in late.drain(..) {
@@ -123,7 +124,7 @@ async fn after_drops_duplicates_restarts_and_late_updates_the_model_is_the_vecto
     assert_eq!(bits(&model[..expected.len()]), bits(&expected));
 }
 
-/// The numbers of a model file, whose tensors lie one after the other.
+/// The values of a model file, whose tensors follow each other.
 fn safetensors_values(bytes: &[u8]) -> Vec<f32> {
     let head = u64::from_le_bytes(*bytes.first_chunk().unwrap()) as usize;
     let layout = std::str::from_utf8(&bytes[8..8 + head]).unwrap();

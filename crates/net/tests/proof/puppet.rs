@@ -1,4 +1,4 @@
-//! A client whose every word the test puts into its mouth.
+//! A client whose every message is controlled by the test.
 
 use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
@@ -16,7 +16,7 @@ pub(crate) struct Puppet {
     pub(crate) client: ClientId,
 }
 
-/// Label counts of a client: ten classes, other for each.
+/// Label counts of a client over ten classes, different for each client.
 pub(crate) fn counts(client: ClientId) -> Vec<u64> {
     (0..10).map(|class| 1 + u64::from((client * 7 + class * client) % 11)).collect()
 }
@@ -52,12 +52,12 @@ impl Puppet {
                 Task::Train(_, bytes) => return Job::from_bytes(&bytes, &self.layout).unwrap(),
                 Task::Survey(_) => self.enrol().await.unwrap(),
                 Task::Wait => {}
-                other => panic!("no job but {other:?}"),
+                other => panic!("{other:?} instead of a job"),
             }
         }
     }
 
-    /// The update e_k: one at its own place, nothing elsewhere, with the least honest report.
+    /// The update e_k: 1 at the client's index, 0 elsewhere, with a minimal honest report.
     pub(crate) fn one_hot(&self, job: &Job) -> Upload {
         let mut params = Params::zeros(Arc::clone(&self.layout));
         params.values[self.client as usize] = 1.0;
@@ -83,6 +83,6 @@ pub(crate) fn code<T: std::fmt::Debug>(answer: Result<T, ConnectionError>) -> St
     match answer {
         Err(ConnectionError::Refused { code, .. }) => code,
         Err(ConnectionError::Tls { code, .. }) => code.to_owned(),
-        other => panic!("not refused but {other:?}"),
+        other => panic!("{other:?} instead of a refusal"),
     }
 }

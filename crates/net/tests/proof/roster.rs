@@ -1,4 +1,4 @@
-//! Clients that come late, vanish, come twice, or need a common reference.
+//! Clients that join late, vanish, connect twice, or need a common reference.
 
 use crate::puppet::{Puppet, code, counts};
 use crate::stage::{Stage, config};
@@ -26,7 +26,7 @@ pub(crate) async fn answer(puppet: &mut Puppet) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_a_roster_clients_may_join_later_and_each_round_tells_how_many_there_were() {
+async fn without_a_roster_clients_may_join_later_and_each_round_records_how_many_were_enrolled() {
     let stage = Stage::new(2);
     let running =
         stage.serve("run", &config(&SETTINGS), Options { least: 1, workers: 1, ..Options::default() });
@@ -46,7 +46,7 @@ async fn without_a_roster_clients_may_join_later_and_each_round_tells_how_many_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deadline_closes_a_round_without_those_that_vanished_and_too_few_change_nothing() {
+async fn a_deadline_closes_a_round_without_clients_that_vanished_and_below_the_quorum_nothing_changes() {
     let stage = Stage::new(2);
     let settings = [&SETTINGS[..], &["cohort.quorum=2"]].concat();
     let deadline = Some(Duration::from_millis(300));
@@ -71,7 +71,7 @@ async fn a_deadline_closes_a_round_without_those_that_vanished_and_too_few_chang
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_equal_uploads_at_once_count_once() {
+async fn many_concurrent_uploads_of_the_same_update_count_once() {
     let stage = Stage::new(2);
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
@@ -102,7 +102,7 @@ async fn many_equal_uploads_at_once_count_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_process_of_a_client_is_asked_what_data_it_has_and_leaves_if_it_has_other() {
+async fn a_second_process_of_a_client_must_enrol_too_and_is_refused_with_other_data() {
     let stage = Stage::new(1);
     let options = Options { least: 1, workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
@@ -118,7 +118,7 @@ async fn a_second_process_of_a_client_is_asked_what_data_it_has_and_leaves_if_it
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_travel() {
+async fn an_aggregated_reference_is_computed_from_all_counts_and_then_only_distances_are_sent() {
     let stage = Stage::new(2);
     let settings = [&SETTINGS[..], &["labels.reference=aggregated"]].concat();
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
@@ -138,7 +138,7 @@ async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_t
             match puppet.link.pull(&puppet.welcome.run.clone()).await.unwrap() {
                 Task::Survey(survey) => break survey,
                 Task::Wait => {}
-                other => panic!("no survey but {other:?}"),
+                other => panic!("{other:?} instead of a survey"),
             }
         };
         assert_eq!(survey.ask, "\"distance\"");
@@ -149,7 +149,7 @@ async fn an_aggregated_reference_is_made_of_all_counts_and_then_only_distances_t
     }
     assert_eq!(puppets[0].job().await.offer.reference, expected);
     running.stop();
-    // A server that is started again asks against the same reference, from the first word on.
+    // A restarted server uses the same reference from the first survey on.
     let ready = stage.prepare("run", &config(&settings), options);
     let listening = stage.listen(&ready.coordinator);
     let mut again = Puppet::dial(&listening.address().to_string(), &stage.security(0), 0).await.unwrap();
@@ -189,7 +189,7 @@ async fn without_a_test_set_the_rounds_clients_evaluate_the_model_and_send_count
                     break round;
                 }
                 Task::Wait => {}
-                other => panic!("no model to judge but {other:?}"),
+                other => panic!("{other:?} instead of a model to evaluate"),
             }
         };
         let mut found = Evaluation::empty(10);
@@ -210,7 +210,7 @@ async fn without_a_test_set_the_rounds_clients_evaluate_the_model_and_send_count
 
 #[cfg(target_os = "linux")]
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_an_update_and_takes_it_when_there_is_room_again() {
+async fn an_update_is_refused_while_the_disk_is_full_and_accepted_later() {
     let stage = Stage::new(2);
     let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
@@ -219,13 +219,13 @@ async fn a_full_disk_refuses_an_update_and_takes_it_when_there_is_room_again() {
     let mut zero = running.puppet(&stage, 0).await;
     let job = zero.job().await;
     let bytes = zero.one_hot(&job).to_bytes();
-    // Whatever is written there finds the disk full.
-    let beside = stage.path("run/federation/round-000000/client-0.partial");
-    std::os::unix::fs::symlink("/dev/full", &beside).unwrap();
+    // Every write to this file fails with a full disk.
+    let partial = stage.path("run/federation/round-000000/client-0.partial");
+    std::os::unix::fs::symlink("/dev/full", &partial).unwrap();
     let refused = zero.send(0, bytes.clone()).await;
     assert!(matches!(&refused, Err(ConnectionError::Refused { passing: true, .. })), "{refused:?}");
     assert_eq!(code(refused), "disk-full");
-    assert!(!beside.exists());
+    assert!(!partial.exists());
     assert!(!zero.send(0, bytes).await.unwrap());
     running.stop();
 }
@@ -239,26 +239,26 @@ fn a_federation_is_not_resumed_as_a_simulation_and_is_served_by_one_server_at_a_
     let places = Places::new(None);
     let log: Log = Arc::new(|_: &Event| {});
     let Err(error) = prepare(Some(&config(&SETTINGS)), &places, &out, options.clone(), log.clone()) else {
-        panic!("a second server was let in")
+        panic!("a second server was accepted")
     };
-    assert!(error.to_string().starts_with("another server is at work in "), "{error}");
+    assert!(error.to_string().starts_with("another server is using "), "{error}");
     running.stop();
     let Err(error) = Runner::resume(&out, &places, Resources::workers(1)) else { panic!("resumed") };
-    assert!(error.to_string().contains("holds a federation; go on with it by \"fedtvd serve"), "{error}");
+    assert!(error.to_string().contains("holds a federation; resume it with \"fedtvd serve"), "{error}");
     let other = config(&["model.name=logistic", "rounds=3"]);
     let Err(error) = prepare(Some(&other), &places, &out, options.clone(), log.clone()) else {
-        panic!("another configuration was taken")
+        panic!("another configuration was accepted")
     };
     assert!(error.to_string().contains("another configuration"), "{error}");
     let scaffold = config(&["strategy.name=scaffold"]);
     let Err(error) = prepare(Some(&scaffold), &places, &stage.path("other"), options, log) else {
-        panic!("SCAFFOLD began without a roster")
+        panic!("SCAFFOLD was started without a roster")
     };
     assert!(error.to_string().contains("--roster FILE"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_may_come_back_hundreds_of_times() {
+async fn a_client_may_reconnect_hundreds_of_times() {
     let stage = Stage::new(1);
     let options = Options { least: 1, workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
@@ -269,7 +269,7 @@ async fn a_client_may_come_back_hundreds_of_times() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_site_with_classes_of_other_names_says_so_and_leaves() {
+async fn a_site_with_other_class_names_reports_them_and_leaves() {
     let stage = Stage::new(1);
     let options = Options { least: 1, workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
@@ -285,7 +285,7 @@ async fn a_site_with_classes_of_other_names_says_so_and_leaves() {
 }
 
 #[test]
-fn a_run_goes_on_with_the_roster_that_it_began_with_and_nobody_is_no_roster() {
+fn a_run_is_resumed_with_the_roster_that_it_was_started_with_and_an_empty_roster_is_refused() {
     let stage = Stage::new(2);
     let options = |roster: Option<&[u32]>| {
         let roster = roster.map(|roster| roster.iter().copied().collect());
@@ -298,16 +298,16 @@ fn a_run_goes_on_with_the_roster_that_it_began_with_and_nobody_is_no_roster() {
         prepared.map(drop).map_err(|error| error.to_string())
     };
     let error = prepared("nobody", Some(&[])).unwrap_err();
-    assert!(error.starts_with("the roster names nobody"), "{error}");
+    assert!(error.starts_with("the roster is empty"), "{error}");
     prepared("run", Some(&[0, 1])).unwrap();
     prepared("run", None).unwrap();
     prepared("run", Some(&[0, 1])).unwrap();
     let error = prepared("run", Some(&[0])).unwrap_err();
-    assert!(error.starts_with("the run began with the roster {0, 1}"), "{error}");
+    assert!(error.starts_with("the run was started with the roster {0, 1}"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_status_tells_who_is_missing_before_the_first_round() {
+async fn the_status_shows_who_is_missing_before_the_first_round() {
     let stage = Stage::new(3);
     let options = Options { roster: Some([0, 1, 2].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
@@ -318,7 +318,7 @@ async fn the_status_tells_who_is_missing_before_the_first_round() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn the_operator_may_ask_whatever_address_of_this_machine_the_server_listens_on() {
+fn the_operator_may_ask_for_the_status_at_any_address_of_the_servers_machine() {
     let stage = Stage::new(1);
     let options = Options { least: 1, workers: 1, ..Options::default() };
     let ready = stage.prepare("run", &config(&SETTINGS), options);
@@ -331,7 +331,7 @@ fn the_operator_may_ask_whatever_address_of_this_machine_the_server_listens_on()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_the_last_two_checkpoints_are_kept_as_before() {
+async fn after_a_restart_only_the_last_two_checkpoints_are_kept() {
     let stage = Stage::new(1);
     let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=4"];
     let options = Options { roster: Some([0].into()), workers: 1, ..Options::default() };

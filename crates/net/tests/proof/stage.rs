@@ -1,4 +1,4 @@
-//! A server in this process on a free port of loopback, with an authority of its own.
+//! A server in this process on a free loopback port, with its own authority.
 
 use crate::puppet::Puppet;
 use fedtvd_core::round::ClientId;
@@ -16,14 +16,14 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Folders and the log; they outlive the server.
+/// Folders and log, which outlive the server.
 pub(crate) struct Stage {
     folder: tempfile::TempDir,
     pub(crate) certs: Authority,
     log: Arc<(Mutex<Vec<Event>>, Condvar)>,
 }
 
-/// A server at work.
+/// A running server.
 pub(crate) struct Running {
     pub(crate) coordinator: Arc<Coordinator>,
     server: Server,
@@ -61,7 +61,7 @@ impl Stage {
         Security::client(&self.path(&format!("certs/clients/client-{client}"))).unwrap()
     }
 
-    /// A federation on the run directory of this name, which nobody drives yet.
+    /// A federation in the run directory of this name, without a running server.
     pub(crate) fn prepare(&self, out: &str, config: &Config, options: Options) -> Ready {
         let log: Log = {
             let log = Arc::clone(&self.log);
@@ -79,7 +79,7 @@ impl Stage {
         Server::start(coordinator, keys, TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
     }
 
-    /// Starts a server, or starts it again, on the run directory of this name.
+    /// Starts or restarts a server in the run directory of this name.
     pub(crate) fn serve(&self, out: &str, config: &Config, options: Options) -> Running {
         let Ready { coordinator, work } = self.prepare(out, config, options);
         let Work::Rounds(runner) = work else { panic!("the federation is done") };
@@ -97,7 +97,7 @@ impl Stage {
         Running { coordinator, server, driver }
     }
 
-    /// Waits for an event that was logged, or will be.
+    /// Waits for an event in the log, past or future.
     pub(crate) fn until<T>(&self, wanted: impl Fn(&Event) -> Option<T>) -> T {
         let mut events = self.log.0.lock().unwrap();
         loop {
@@ -108,7 +108,7 @@ impl Stage {
         }
     }
 
-    /// The model that a finished run came to.
+    /// The final model of a run.
     pub(crate) fn model(&self, out: &str) -> Vec<u8> {
         std::fs::read(self.path(out).join("model.safetensors")).unwrap()
     }
@@ -119,12 +119,12 @@ impl Running {
         self.server.address().to_string()
     }
 
-    /// A client whose every word the test puts into its mouth.
+    /// A client controlled by the test.
     pub(crate) async fn puppet(&self, stage: &Stage, client: ClientId) -> Puppet {
         Puppet::dial(&self.address(), &stage.security(client), client).await.unwrap()
     }
 
-    /// Stops in the middle of whatever it does; only what is on the disk stays.
+    /// Stops the server abruptly; only what is on disk remains.
     pub(crate) fn stop(self) {
         self.coordinator.stop();
         assert!(!self.driver.join().unwrap(), "the run was done before it could be stopped");

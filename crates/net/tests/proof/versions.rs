@@ -49,7 +49,7 @@ async fn a_server_refuses_a_client_of_another_protocol_and_names_both_versions()
         )
     );
     assert_eq!(status.metadata().get(CODE).unwrap(), "wrong-protocol");
-    // Of a later protocol, whose first request has another name.
+    // A client of a later protocol, whose first request has another name.
     let mut grpc = tonic::client::Grpc::new(channel(&server).await);
     grpc.ready().await.unwrap();
     let path = http::uri::PathAndQuery::from_static("/fedtvd.v2.Federation/Greet");
@@ -57,13 +57,13 @@ async fn a_server_refuses_a_client_of_another_protocol_and_names_both_versions()
     let status = grpc.unary(as_client_0(HelloRequest::default()), path, codec).await.unwrap_err();
     assert_eq!(status.code(), tonic::Code::Unimplemented);
     assert!(status.message().contains(&format!("protocol {PROTOCOL} (fedtvd {VERSION})")), "{status}");
-    // The server states both of its versions, for clients to judge.
+    // The server reports both of its versions, so that clients can decide.
     let hello = HelloRequest { protocol: PROTOCOL, version: VERSION.to_owned() };
     let welcome = client.hello(as_client_0(hello)).await.unwrap().into_inner();
     assert_eq!((welcome.protocol, welcome.version.as_str()), (PROTOCOL, VERSION));
 }
 
-/// A server that welcomes everybody to another protocol.
+/// A server of another protocol.
 async fn other_server(welcome: Welcome) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -94,7 +94,7 @@ async fn a_client_refuses_a_server_of_another_protocol_and_names_both_versions()
         let error = Connection::dial(&server, &security).await.unwrap().hello().await.unwrap_err();
         assert!(matches!(error, ConnectionError::Version(_)), "{error:?}");
         assert_eq!(error.to_string(), sentence);
-        // It does not try again.
+        // The client does not retry.
         let data = DataOptions::default().load(&Places::new(None)).unwrap();
         let folder = tempfile::tempdir().unwrap().path().to_owned();
         let (samples, class_names) = (data.samples, data.class_names);

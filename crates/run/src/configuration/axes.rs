@@ -13,21 +13,21 @@ use crate::configuration::value;
 use crate::configuration::{ConfigError, Value};
 use toml::de::{DeTable, DeValue};
 
-/// One list of a sweep: a key, or several that change together, and what they are in turn.
+/// One list of a sweep: a key, or several that change together, with their values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
-    /// The key, or what holds several.
+    /// The key, or the table that holds several.
     pub path: String,
-    /// The line of the file where it stands.
+    /// Its line in the file.
     pub line: usize,
-    /// What is set in turn, as keys and values.
+    /// The choices, each a list of keys and values.
     pub choices: Vec<Vec<(String, Value)>>,
 }
 
 /// Keys of this axis are written with their tables.
 const TOGETHER: &str = "together";
 
-/// The axes of a configuration's text, in the order of the file.
+/// Parses the axes of a configuration, in the order of the file.
 pub fn axes(text: &str) -> Result<Vec<Axis>, ConfigError> {
     let table = value::table(text)?;
     let mut axes = Vec::new();
@@ -59,7 +59,7 @@ fn collect(text: &str, prefix: &str, table: &DeTable<'_>, axes: &mut Vec<Axis>) 
     Ok(())
 }
 
-/// What one item of a list sets; `None` where it holds what no key takes.
+/// The keys and values that one item of a list sets; `None` if a value is of a kind that no key takes.
 fn choice(path: &str, item: &DeValue<'_>) -> Option<Vec<(String, Value)>> {
     let DeValue::Table(table) = item else { return Some(vec![(path.to_owned(), value::parsed(item)?)]) };
     let mut settings = Vec::new();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_names_its_line_and_what_would_have_been_right() {
+    fn a_value_that_is_not_a_list_is_refused_with_its_line() {
         for (text, value) in [("[sweep]\nseed = 3", "3"), ("[sweep]\nseed = []", "[]")] {
             let error = axes(text).unwrap_err().to_string();
             let expected = format!(

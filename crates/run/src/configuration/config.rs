@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
 
-/// What a user set; everything else has its default.
+/// What a user set; all other keys have their defaults.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Config {
     pub(crate) set: BTreeMap<&'static str, Value>,
@@ -26,32 +26,32 @@ pub enum ConfigError {
     /// A key that does not exist.
     #[error("{place}there is no key {path}; did you mean {nearest}?")]
     Unknown {
-        /// Where in the file, or nothing.
+        /// The line in the file; empty outside of files.
         place: String,
-        /// What was written.
+        /// What the user wrote.
         path: String,
         /// The nearest key.
         nearest: String,
     },
-    /// A bare name that several tables have.
+    /// A name without a table that exists in several tables.
     #[error("{name} could be {first} or {second}; write it with its table")]
     Ambiguous {
-        /// What was written.
+        /// What the user wrote.
         name: String,
-        /// One of them.
+        /// One of the keys.
         first: String,
-        /// Another.
+        /// Another one.
         second: String,
     },
-    /// A value that the key does not take.
+    /// A value that the key does not allow.
     #[error("{place}{why}")]
     Value {
-        /// Where in the file, or nothing.
+        /// The line in the file; empty outside of files.
         place: String,
-        /// The key, what was written, and what would have been right.
+        /// The key, the value, and what is allowed.
         why: ParamError,
     },
-    /// Something that is not key=value.
+    /// A setting that is not key=value.
     #[error("--set {0} sets nothing; write key=value, such as split.alpha=0.5")]
     NoSetting(String),
 }
@@ -84,7 +84,7 @@ impl Config {
         Ok(())
     }
 
-    /// Sets one key from `key=value`, where the key may be a bare name that only one table has.
+    /// Sets one key from `key=value`; the table may be left out if the name is unique.
     pub fn set(&mut self, setting: &str) -> Result<(), ConfigError> {
         let (path, text) =
             setting.split_once('=').ok_or_else(|| ConfigError::NoSetting(setting.to_owned()))?;
@@ -92,7 +92,7 @@ impl Config {
         self.put("", &path, value::typed(text.trim()))
     }
 
-    /// Sets one key to one value of a list in line `line` of a file.
+    /// Sets one key to a value from line `line` of a file.
     pub fn choose(&mut self, line: usize, path: &str, value: Value) -> Result<(), ConfigError> {
         self.put(&format!("line {line}: "), &lookup::full_path(path)?, value)
     }
@@ -102,7 +102,7 @@ impl Config {
             let wrong = |why| ConfigError::Value { place: place.to_owned(), why };
             self.set.insert(key.path(), key.param.check(value).map_err(wrong)?);
         } else if let Some(param) = path.strip_prefix("strategy.") {
-            // Which parameters there are is known when the strategy's name is.
+            // The strategy's parameters are checked once its name is known.
             self.params.insert(param.to_owned(), value);
         } else {
             return Err(lookup::unknown(place, path));
@@ -126,7 +126,7 @@ impl Config {
         self.set.keys().map(|path| (*path).to_owned()).chain(params).collect()
     }
 
-    /// What was set, as `key=value`.
+    /// All settings, as `key=value`.
     pub fn changes(&self) -> Vec<String> {
         let keys = self.set.iter().map(|(path, value)| format!("{path}={}", value.bare()));
         keys.chain(self.params.iter().map(|(name, value)| format!("strategy.{name}={}", value.bare())))
@@ -138,7 +138,7 @@ impl Config {
         self.params.iter().map(|(name, value)| (name.clone(), value.bare())).collect()
     }
 
-    /// Puts another strategy in place, without the parameters of the one before.
+    /// Replaces the strategy and drops the old one's parameters.
     pub fn with_strategy(&self, name: &str) -> Self {
         let mut config = self.clone();
         config.set.insert("strategy.name", Value::Text(name.to_owned()));
@@ -146,7 +146,7 @@ impl Config {
         config
     }
 
-    /// Puts one of several strategies in place, with those parameters that it takes and does not set in its name.
+    /// Replaces the strategy and keeps the parameters that the new one takes and does not set in its name.
     pub fn with_strategy_beside(&self, name: &str) -> Self {
         let takes = |param: &str, value: &Value| {
             let bare = param.rsplit_once('.').map_or(param, |(_, bare)| bare);
@@ -160,14 +160,14 @@ impl Config {
         config
     }
 
-    /// Puts another seed in place.
+    /// Replaces the seed.
     pub fn with_seed(&self, seed: u64) -> Self {
         let mut config = self.clone();
         config.set.insert("seed", Value::Whole(seed));
         config
     }
 
-    /// The same run under its canonical name: the strategy by its label, the run without a name of its own.
+    /// The same run in canonical form: the strategy by its label, and no name for the run.
     pub fn canonical(&self) -> Result<Self, notation::NotationError> {
         let label = strategy(self)?.label;
         let mut config = self.with_strategy(&label);
@@ -176,7 +176,7 @@ impl Config {
     }
 }
 
-/// The line, counted from 1, in which a byte of a text stands.
+/// The line, counted from 1, of a byte in a text.
 pub(crate) fn line_of(text: &str, byte: usize) -> usize {
     text[..byte].matches('\n').count() + 1
 }
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_value_names_what_would_have_been_right() {
+    fn a_wrong_value_is_refused_with_what_is_allowed() {
         assert_eq!(
             refusal("rounds = 0"),
             "line 1: rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn of_several_strategies_each_gets_the_parameters_that_it_takes() {
+    fn each_of_several_strategies_gets_the_parameters_that_it_takes() {
         let mut config = Config::default();
         config.set("lambda=0.25").unwrap();
         config.set("strategy.tau=0.5").unwrap();

@@ -1,4 +1,4 @@
-//! A configuration that has become types: what one run is about.
+//! A configuration as types: everything that defines one run.
 
 use crate::configuration::config;
 use crate::configuration::{Config, ReferenceSource, Value};
@@ -19,7 +19,7 @@ pub struct Experiment {
     pub seed: u64,
     /// Number of rounds.
     pub rounds: u32,
-    /// Which data.
+    /// The data set.
     pub data: DataOptions,
     /// How samples are split over clients.
     pub split: SplitOptions,
@@ -27,9 +27,9 @@ pub struct Experiment {
     pub holdout: f64,
     /// Seed of the split.
     pub split_seed: u64,
-    /// Which model.
+    /// Name of the model.
     pub model: String,
-    /// A model of the user's own, line by line, instead of a named one.
+    /// Layers of a user-defined model, one per line, instead of a named one.
     pub layers: Vec<String>,
     /// Where the reference label distribution Q comes from.
     pub reference: ReferenceSource,
@@ -37,11 +37,11 @@ pub struct Experiment {
     pub details: bool,
     /// How often clients drop out.
     pub dropout: Dropout,
-    /// What the core needs to know.
+    /// The core's settings.
     pub run: Run,
 }
 
-/// Why a configuration does not give an experiment.
+/// Why a configuration is not a valid experiment.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ExperimentError {
     /// The strategy.
@@ -55,7 +55,7 @@ pub enum ExperimentError {
     Nesterov,
 }
 
-/// A cap on claimed sizes that no honest site of this kind reaches; it bounds the work of checking a claim.
+/// Limit on claimed sizes, above that of any honest site; it bounds the work of checking a claim.
 const LARGEST_SIZE: u64 = 100_000_000;
 
 impl Experiment {
@@ -151,7 +151,7 @@ fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &Refer
     }
 }
 
-// The table of keys has checked every value's kind.
+// The table of keys has already checked the kind of every value.
 
 fn whole(config: &Config, path: &'static str) -> u64 {
     match config.get(path) {

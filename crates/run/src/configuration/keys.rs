@@ -1,7 +1,7 @@
 //! Every key of a configuration, defined once: name, default, range and one line of help.
 //!
-//! The parser, `--set`, `fedtvd init` and the documentation read this table and nothing else. Strategies'
-//! own parameters are not here: their specs define them.
+//! The parser, `--set`, `fedtvd init` and the documentation use this table and nothing else. The parameters of
+//! strategies are not here: their specs define them.
 
 use fedtvd_core::settings::{Param, ParamKind, Range};
 
@@ -10,17 +10,17 @@ use fedtvd_core::settings::{Param, ParamKind, Range};
 pub struct Key {
     /// Table and name, such as `split.alpha`, with kind, default, range and help.
     pub param: Param,
-    /// Since when it exists.
+    /// When it was introduced.
     pub since: Since,
 }
 
-/// Since when a key exists. A sweep finds a finished run by the hash of its configuration, so a key that comes later
-/// must not change the hash of runs that do not use it.
+/// When a key was introduced. A sweep finds a finished run by the hash of its configuration, so a later key must not
+/// change the hash of runs that do not use it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Since {
-    /// Part of every hash. The set of these keys is closed: a test lists them.
+    /// Part of every hash. No key may be added to this set: a test lists them.
     First,
-    /// Part of a hash only where it differs from its default. Every new key is one of these.
+    /// Part of a hash only if it differs from its default. Every new key is one of these.
     Later,
 }
 
@@ -186,7 +186,7 @@ pub const ALL: &[Key] = &[
     first(Param::text(
         "strategy.name",
         "fedtvd",
-        "one strategy, or several joined by + (fedtvd strategies lists all); its parameters are keys beside it",
+        "one strategy, or several joined by + (fedtvd strategies lists all); its parameters are keys of the same table",
     )),
     first(Param {
         name: "strategy.mode",
@@ -212,10 +212,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_keys_stay_the_first_keys() {
+    fn the_set_of_first_keys_never_changes() {
         let first: Vec<&str> =
             ALL.iter().filter(|key| key.since == Since::First).map(|key| key.path()).collect();
-        // With another list, sweeps would compute every finished run again: a new key is `Since::Later`.
+        // With another list, sweeps would recompute every finished run: a new key must be `Since::Later`.
         let expected = "name seed rounds data.set data.label data.group data.test data.crop data.flip data.imbalance \
              split.kind split.clients split.alpha split.min_size split.self_balancing split.tries split.shards \
              split.labels split.beta split.correlation split.spread split.alpha_even split.file split.holdout \

@@ -1,4 +1,4 @@
-//! The key that a user means, written with its table or without.
+//! Finds the key that a user means, written with or without its table.
 
 use crate::configuration::ConfigError;
 use crate::configuration::keys;
@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_table_alone_suggests_its_first_key_and_a_mistyped_name_the_nearest_one() {
+    fn a_bare_table_suggests_its_first_key_and_a_mistyped_name_the_nearest_one() {
         for (typed, meant) in [
             ("strategy", "strategy.name"),
             ("model", "model.name"),

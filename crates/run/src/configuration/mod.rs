@@ -1,5 +1,5 @@
-//! A configuration from its text to types: every key with its default and range, files and `--set`, the lists of a
-//! sweep, and the experiment that it describes.
+//! Configuration: the keys with their defaults and ranges, files and `--set`, the lists of a sweep, and the experiment
+//! that a configuration describes.
 
 pub(crate) mod axes;
 pub(crate) mod config;

@@ -7,7 +7,7 @@ use thiserror::Error;
 /// Where the reference label distribution comes from.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ReferenceSource {
-    /// Every class alike.
+    /// Uniform over the classes.
     Uniform,
     /// Given in the configuration.
     Given(Reference),
@@ -15,18 +15,18 @@ pub enum ReferenceSource {
     Aggregated,
 }
 
-/// A given reference that is for another number of classes than the data.
+/// The given reference and the data have different numbers of classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("labels.reference has {given} numbers, but there are {classes} classes")]
 pub struct ClassMismatch {
-    /// How many classes the reference has.
+    /// Number of classes of the reference.
     pub given: usize,
-    /// How many classes there are.
+    /// Number of classes of the data.
     pub classes: usize,
 }
 
 impl ReferenceSource {
-    /// What a configuration says.
+    /// Reads `labels.reference`.
     pub(crate) fn of(config: &Config) -> Result<Self, ReferenceError> {
         match config.get("labels.reference") {
             Value::Text(word) if word == "aggregated" => Ok(Self::Aggregated),
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_is_resolved_for_the_classes_that_there_are() {
+    fn a_reference_is_resolved_for_the_classes_of_the_data() {
         let given = Reference::given(vec![0.75, 0.25]).unwrap();
         assert_eq!(ReferenceSource::Uniform.resolve(4), Ok(Some(Reference::uniform(4))));
         assert_eq!(ReferenceSource::Given(given.clone()).resolve(2), Ok(Some(given.clone())));

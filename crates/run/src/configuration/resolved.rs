@@ -1,4 +1,4 @@
-//! A configuration as text: resolved for a run directory, commented for people, and what a run's hash is taken of.
+//! A configuration as text: resolved for a run directory, commented for people, and canonical for a run's hash.
 
 use crate::configuration::keys;
 use crate::configuration::keys::Since;
@@ -7,13 +7,13 @@ use fedtvd_core::settings::ParamKind;
 use std::fmt::Write as _;
 
 impl Config {
-    /// All keys with their values as TOML: what a run directory keeps.
+    /// All keys with their values as TOML, as stored in a run directory.
     pub fn resolved(&self) -> String {
         self.plain(keys::ALL)
     }
 
-    /// What a run's hash is taken of: the resolved configuration without keys that came after the first ones and have
-    /// their defaults, so that a program with more keys finds the runs of one with fewer.
+    /// The text that a run's hash is computed from: the resolved configuration without later keys that have their
+    /// defaults, so that a program with more keys finds the runs of one with fewer.
     pub fn identity(&self) -> String {
         self.plain(keys::ALL.iter().filter(|key| self.identifies(key)))
     }
@@ -26,8 +26,8 @@ impl Config {
         self.print(keys, |key, line| if self.follows(key) { format!("# {line}") } else { line })
     }
 
-    /// All keys with their values and one line of help each. A seed that follows `seed` stands behind a #, so that
-    /// it still follows when `seed` is changed.
+    /// All keys with their values and one line of help each. A seed that follows `seed` is commented out, so that it
+    /// still follows when `seed` is changed.
     pub fn commented(&self) -> String {
         self.print(keys::ALL, |key, line| {
             format!("{}{line}   # {}", if self.follows(key) { "# " } else { "" }, key.param.about)
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_printed_reads_back_the_same() {
+    fn a_printed_configuration_parses_to_the_same_one() {
         let mut config = Config::default();
         for setting in ["alpha=0.5", "lambda=0.25", "seed=9", "labels.reference=[0.5, 0.5]", "rounds=7"] {
             config.set(setting).unwrap();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_later_key_changes_an_identity_only_where_it_differs_from_its_default() {
+    fn a_later_key_changes_an_identity_only_if_it_differs_from_its_default() {
         let later = |param| Key { param, since: Since::Later };
         let clip = later(Param::number("local.clip", 0.0, Range::NOT_NEGATIVE, "a key of a later program"));
         let seed = later(Param { name: "noise.seed", kind: ParamKind::Seed, about: "and another" });

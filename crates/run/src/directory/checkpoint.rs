@@ -1,5 +1,5 @@
-//! One checkpoint: a folder with the server's state, one file of memory per client that has any, and `index.json`, which
-//! holds the hash of every file.
+//! One checkpoint: a folder with the server's state, one file of memory per client that has any, and `index.json`,
+//! which holds the hash of every file.
 
 use crate::directory::files::{doing, read_text, sync, sync_file};
 use crate::directory::{FileError, sha256};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What clients remember, by client and by the round in which they learned it.
+/// The clients' memories, by client and by the round that produced them.
 pub type Memories = BTreeMap<ClientId, BTreeMap<u32, Memory>>;
 
 /// Name and hash of every file of a checkpoint.
@@ -33,12 +33,12 @@ pub enum CheckpointError {
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// A file is not what was written.
+    /// A file is damaged.
     #[error("{} is damaged: {why}", .path.display())]
     Damaged {
-        /// Which.
+        /// The file.
         path: PathBuf,
-        /// In what way.
+        /// What is wrong.
         why: String,
     },
 }
@@ -54,7 +54,7 @@ pub struct Checkpoint {
     pub files: Hashes,
 }
 
-/// A checkpoint on the disk, and its files as they were written or read.
+/// A checkpoint on disk, with its files as written or read.
 #[derive(Debug)]
 pub(crate) struct Saved {
     pub(crate) round: u32,
@@ -62,7 +62,7 @@ pub(crate) struct Saved {
     pub(crate) files: Hashes,
 }
 
-/// Writes a checkpoint into a new folder. A memory that `known` holds is linked to it, not written again.
+/// Writes a checkpoint to a new folder. A memory that `known` already holds is hard-linked instead of written.
 pub(crate) fn write(
     folder: &Path,
     state: &State,
@@ -99,7 +99,7 @@ pub(crate) fn write(
     let index = Index { round: state.round, files };
     let text = serde_json::to_string_pretty(&index).expect("an index is plain data");
     put("index.json", text.as_bytes())?;
-    // After all are written: a disk takes many files at once faster than one after the other.
+    // After all are written: syncing many files together is faster than one after the other.
     for path in &written {
         sync_file(path)?;
     }
@@ -111,7 +111,7 @@ fn damaged(path: &Path, why: impl ToString) -> CheckpointError {
     CheckpointError::Damaged { path: path.to_owned(), why: why.to_string() }
 }
 
-/// Reads a checkpoint back and checks every byte.
+/// Reads a checkpoint and verifies the hash of every file.
 pub(crate) fn load(folder: &Path, layout: &Arc<Layout>) -> Result<Checkpoint, CheckpointError> {
     let path = folder.join("index.json");
     let Index { round, files } =
@@ -122,7 +122,7 @@ pub(crate) fn load(folder: &Path, layout: &Arc<Layout>) -> Result<Checkpoint, Ch
         let path = folder.join(name);
         let bytes = fs::read(&path).map_err(doing("reading", &path))?;
         if sha256(&bytes) != *hash {
-            return Err(damaged(&path, "its bytes are not those that were written"));
+            return Err(damaged(&path, "its hash does not match the index"));
         }
         let misread = |error: BytesError| damaged(&path, error);
         if name == "state.safetensors" {
@@ -132,12 +132,11 @@ pub(crate) fn load(folder: &Path, layout: &Arc<Layout>) -> Result<Checkpoint, Ch
         let place = name.strip_suffix(".safetensors").and_then(|name| name.strip_prefix("client-"));
         let place = place.and_then(|place| place.split_once("-round-"));
         let place = place.and_then(|(client, round)| Some((client.parse().ok()?, round.parse().ok()?)));
-        let (client, learned) =
-            place.ok_or_else(|| damaged(&path, "its name says neither client nor round"))?;
+        let (client, learned) = place.ok_or_else(|| damaged(&path, "its name lacks a client or a round"))?;
         memories.entry(client).or_default().insert(learned, Memory::from_bytes(&bytes).map_err(misread)?);
     }
     match state {
         Some(state) if state.round == round => Ok(Checkpoint { state, memories, files }),
-        _ => Err(damaged(folder, "its index names no state of its round")),
+        _ => Err(damaged(folder, "its index has no state of this round")),
     }
 }

@@ -1,8 +1,8 @@
-//! The checkpoints of a run: `checkpoint/round-000012` and the like, each put into its place by a rename after all its
-//! files were on the disk.
+//! The checkpoints of a run: `checkpoint/round-000012` and so on, each renamed into place after all its files are on
+//! disk.
 //!
-//! The newest two stay, and share no file: a memory that has not changed is linked to the checkpoint before the one
-//! before. So what damages one of the two leaves the other whole, and a corrupt newest one gives way to the one before.
+//! The newest two are kept and share no file: an unchanged memory is hard-linked from the checkpoint two before. So
+//! damage to one of the two leaves the other intact, and a run falls back to the older one if the newest is corrupt.
 
 use crate::directory::checkpoint::{Checkpoint, Saved, load, write};
 use crate::directory::files::{doing, sync};
@@ -21,12 +21,12 @@ pub struct Checkpoints {
     before: Option<Saved>,
 }
 
-/// What a run can go on from.
+/// What a run can resume from.
 #[derive(Debug)]
 pub struct Found {
-    /// Where its further checkpoints go.
+    /// The run's checkpoints, to add further ones.
     pub checkpoints: Checkpoints,
-    /// The newest checkpoint that can be used, if any can.
+    /// The newest usable checkpoint, if any.
     pub checkpoint: Option<Checkpoint>,
     /// Why newer ones cannot be used.
     pub notes: Vec<String>,
@@ -38,8 +38,7 @@ impl Checkpoints {
         Self { folder, newest: None, before: None }
     }
 
-    /// The newest checkpoint of a run with so many finished rounds; one that cannot be used gives way to the one
-    /// before.
+    /// Finds the newest usable checkpoint of a run with `rounds` finished rounds.
     pub fn find(folder: PathBuf, layout: &Arc<Layout>, rounds: u32) -> Result<Found, FileError> {
         let mut found = Found { checkpoints: Self::new(folder), checkpoint: None, notes: Vec::new() };
         for (round, path) in list(&found.checkpoints.folder)?.into_iter().rev() {
@@ -50,16 +49,16 @@ impl Checkpoints {
                     found.checkpoint = Some(checkpoint);
                     return Ok(found);
                 }
-                Ok(_) => found
-                    .notes
-                    .push(format!("{} is ahead of rounds.jsonl and is passed over", path.display())),
-                Err(error) => found.notes.push(format!("{error}; the checkpoint is passed over")),
+                Ok(_) => {
+                    found.notes.push(format!("{} is ahead of rounds.jsonl and is skipped", path.display()))
+                }
+                Err(error) => found.notes.push(format!("{error}; the checkpoint is skipped")),
             }
         }
         Ok(found)
     }
 
-    /// Saves a checkpoint and lets all go but the newest two; does nothing where this round is the last one saved.
+    /// Saves a checkpoint and removes all but the newest two; does nothing if this round is already saved.
     pub fn save(&mut self, state: &State, memories: &Memories) -> Result<(), CheckpointError> {
         let round = state.round;
         if self.newest.as_ref().is_some_and(|newest| newest.round == round) {
@@ -67,15 +66,15 @@ impl Checkpoints {
         }
         fs::create_dir_all(&self.folder).map_err(doing("making", &self.folder))?;
         let path = self.folder.join(format!("round-{round:06}"));
-        let beside = self.folder.join("partial");
-        clear(&beside)?;
-        let files = write(&beside, state, memories, self.before.as_ref()).inspect_err(|_| {
-            // Half a checkpoint only fills the disk; that it cannot be removed either is not news.
-            let _ = fs::remove_dir_all(&beside);
+        let partial = self.folder.join("partial");
+        clear(&partial)?;
+        let files = write(&partial, state, memories, self.before.as_ref()).inspect_err(|_| {
+            // A partial checkpoint only fills the disk; failing to remove it is not worth reporting.
+            let _ = fs::remove_dir_all(&partial);
         })?;
-        // One that was passed over.
+        // A damaged checkpoint of the same round that was skipped.
         clear(&path)?;
-        fs::rename(&beside, &path).map_err(doing("writing", &path))?;
+        fs::rename(&partial, &path).map_err(doing("writing", &path))?;
         sync(&self.folder)?;
         self.before = self.newest.replace(Saved { round, path, files });
         let stays =
@@ -91,7 +90,7 @@ fn clear(folder: &Path) -> Result<(), FileError> {
     if folder.exists() { fs::remove_dir_all(folder).map_err(doing("removing", folder)) } else { Ok(()) }
 }
 
-/// Checkpoints in a folder, oldest first; none where there is no folder.
+/// Checkpoints in a folder, oldest first; empty if there is no folder.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(u32, PathBuf)>, FileError> {
     let mut found = Vec::new();
     if !folder.exists() {
@@ -133,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Client 7 learned something in round 0 and nothing since.
+    /// Client 7 updated its memory in round 0 and not since.
     fn memories() -> Memories {
         let mut memory = Memory::default();
         memory.put("control", vec![1.0f32, 2.0, 3.0]);
@@ -159,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_comes_back_and_the_newest_two_stay() {
+    fn a_checkpoint_round_trips_and_the_newest_two_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         saved(folder.path(), 1..=4);
         assert_eq!(rounds(folder.path()), [3, 4]);
@@ -169,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_changed_byte_is_found() {
+    fn every_changed_byte_is_detected() {
         let folder = tempfile::tempdir().unwrap();
         saved(folder.path(), 1..=1);
         let (_, path) = list(folder.path()).unwrap().remove(0);
@@ -185,7 +184,7 @@ mod tests {
         assert!(load(&path, &layout()).is_ok());
     }
 
-    /// Checkpoints 1 to `last`, of which a memory of the newest is damaged.
+    /// Checkpoints 1 to `last`; a memory of the newest is damaged.
     fn damaged(last: u32) -> (tempfile::TempDir, Checkpoints) {
         let folder = tempfile::tempdir().unwrap();
         let checkpoints = saved(folder.path(), 1..=last);
@@ -198,23 +197,23 @@ mod tests {
     }
 
     #[test]
-    fn a_damaged_memory_of_the_newest_leaves_the_one_before_whole_and_is_not_taken_over() {
+    fn damage_to_the_newest_leaves_the_previous_one_intact_and_is_not_copied() {
         for last in 2..=5 {
             let (folder, _) = damaged(last);
             let found = Checkpoints::find(folder.path().to_owned(), &layout(), last).unwrap();
             let Found { mut checkpoints, checkpoint, notes } = found;
             assert_eq!(checkpoint.unwrap().state.round, last - 1);
-            assert!(notes[0].contains("its bytes are not those that were written"), "{notes:?}");
+            assert!(notes[0].contains("its hash does not match the index"), "{notes:?}");
             for round in last + 1..=last + 4 {
                 checkpoints.save(&state(round), &memories()).unwrap();
                 assert!(whole(folder.path(), round), "{round}");
-                assert!(!rounds(folder.path()).contains(&last), "the damaged one is gone");
+                assert!(!rounds(folder.path()).contains(&last), "the damaged one is removed");
             }
         }
     }
 
     #[test]
-    fn a_run_that_never_notices_damage_always_has_a_whole_checkpoint() {
+    fn a_run_that_never_notices_damage_always_has_an_intact_checkpoint() {
         for last in 2..=5 {
             let (folder, mut checkpoints) = damaged(last);
             for round in last + 1..=last + 4 {
@@ -226,7 +225,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn a_memory_that_has_not_changed_is_written_twice_and_then_linked() {
+    fn an_unchanged_memory_is_written_twice_and_then_linked() {
         use std::os::unix::fs::MetadataExt as _;
         let folder = tempfile::tempdir().unwrap();
         let mut checkpoints = saved(folder.path(), 1..=2);
@@ -242,10 +241,10 @@ mod tests {
     }
 
     #[test]
-    fn what_was_saved_stays_where_a_new_one_cannot_be_written() {
+    fn a_failed_save_keeps_the_older_checkpoints() {
         let folder = tempfile::tempdir().unwrap();
         let mut checkpoints = saved(folder.path(), 1..=2);
-        // A file stands where the new folder is to be made: it is no folder that could be removed.
+        // A file in place of the new folder; only a folder would be removed.
         fs::write(folder.path().join("partial"), "in the way").unwrap();
         assert!(checkpoints.save(&state(3), &memories()).is_err());
         assert_eq!(rounds(folder.path()), [1, 2]);

@@ -1,4 +1,4 @@
-//! Hashes: of a model tensor by tensor, of a data set, of text.
+//! Hashes of models (tensor by tensor), data sets and text.
 
 use fedtvd_core::model::Params;
 use fedtvd_core::train::{Samples, Values};
@@ -10,7 +10,7 @@ pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// A model's hash, and a short one of every tensor in the layout's order.
+/// The hash of a model, and a short hash of each tensor in the layout's order.
 pub(crate) fn model(params: &Params) -> (String, Vec<String>) {
     let mut whole = Sha256::new();
     let mut short = Vec::with_capacity(params.layout.tensors().len());
@@ -65,7 +65,7 @@ mod tests {
         other.values[19_999] = f32::from_bits(1);
         let ((a, short_a), (b, short_b)) = (model(&zeros), model(&other));
         assert!(a != b && short_a != short_b);
-        // SHA-256 of 80,000 zero bytes starts so, by sha256sum; the whole is the hash of that hash.
+        // sha256sum of 80,000 zero bytes starts with this; the model's hash is the hash of that hash.
         assert_eq!(short_a, [ZEROS]);
     }
     const ZEROS: &str = "f8c784aa";

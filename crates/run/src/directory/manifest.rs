@@ -3,7 +3,7 @@
 use fedtvd_nn::Cpu;
 use serde::{Deserialize, Serialize};
 
-/// Version of the run directory's layout; a change that old readers would misread counts it up.
+/// Version of the run directory's layout, incremented by every change that old readers would misread.
 pub const FORMAT: u32 = 1;
 
 /// Version of the program.
@@ -16,29 +16,29 @@ pub struct Manifest {
     pub format: u32,
     /// Version of the program.
     pub version: String,
-    /// What the bits of a result depend on beside the seed.
+    /// What the bits of a result depend on besides the seed.
     pub fingerprint: Fingerprint,
     /// The strategy's label.
     pub strategy: String,
-    /// Checksum of the data set; empty where the server of a federation has none.
+    /// Checksum of the data set; empty if the server of a federation has no data.
     pub data_checksum: String,
-    /// Hash of the split; empty in a federation, whose sites do not tell it.
+    /// Hash of the split; empty in a federation, whose sites do not report it.
     pub split_hash: String,
 }
 
-/// What the bits of a result depend on beside the seed: how the machine multiplies and in which order it sums.
+/// What the bits of a result depend on besides the seed: how the machine multiplies and in which order it sums.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// The architecture that the program was built for.
     pub architecture: String,
     /// The vector instructions that the kernels chose.
     pub instructions: String,
-    /// Sizes of the caches, by which matrix products are blocked; empty where they are not known.
+    /// Sizes of the caches, which determine the blocking of matrix products; empty if unknown.
     pub caches: Vec<String>,
 }
 
 impl Fingerprint {
-    /// This machine's.
+    /// The fingerprint of this machine.
     pub fn here(cpu: &Cpu) -> Self {
         Self {
             architecture: std::env::consts::ARCH.to_owned(),
@@ -48,7 +48,7 @@ impl Fingerprint {
     }
 }
 
-/// Level, type and size of each cache of the first core, as Linux tells them.
+/// Level, type and size of each cache of the first core, as reported by Linux.
 fn caches() -> Vec<String> {
     let read = |place: u32, what: &str| {
         let path = format!("/sys/devices/system/cpu/cpu0/cache/index{place}/{what}");

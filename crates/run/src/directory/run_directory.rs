@@ -24,25 +24,25 @@ pub enum DirectoryError {
     /// A file cannot be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// There is a run already.
-    #[error("{0} already holds a run; go on with it by \"fedtvd resume {0}\", or choose another --out")]
+    /// The directory already holds a run.
+    #[error("{0} already holds a run; resume it with \"fedtvd resume {0}\", or choose another --out")]
     Taken(String),
-    /// Another process goes on with the run.
-    #[error("{0} is in use: another fedtvd goes on with this run; wait until it ends, or stop it")]
+    /// Another process is working on the run.
+    #[error("{0} is in use: another fedtvd process is working on this run; wait until it ends, or stop it")]
     Busy(String),
     /// A run whose clients are elsewhere.
-    #[error("{0} holds a federation; go on with it by \"fedtvd serve --out {0}\"")]
+    #[error("{0} holds a federation; resume it with \"fedtvd serve --out {0}\"")]
     Federation(String),
-    /// There is no run.
+    /// The directory holds no run.
     #[error("{0} holds no run: it has no {1}")]
     NoRun(String, &'static str),
     /// Another version of the layout.
     #[error(
         "{path} was made by fedtvd {program} with version {got} of the run directory; this is fedtvd {VERSION}, which \
-         reads version {FORMAT}: go on with the program that made it"
+         reads version {FORMAT}: use the program that made it"
     )]
     Format {
-        /// Which directory.
+        /// The directory.
         path: String,
         /// Its version.
         got: u64,
@@ -52,23 +52,23 @@ pub enum DirectoryError {
     /// A configuration that this program cannot use.
     #[error("{path} cannot be used: {why}")]
     Config {
-        /// Which file.
+        /// The file.
         path: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
-    /// A file that does not read.
+    /// A file that cannot be parsed.
     #[error("{path} is damaged: {why}")]
     Damaged {
-        /// Which file.
+        /// The file.
         path: String,
-        /// In what way.
+        /// What is wrong.
         why: String,
     },
 }
 
 impl RunDirectory {
-    /// A new run at this place, which may be an empty directory. A federation knows no partition.
+    /// Creates a run in this directory, which may already exist. A federation has no partition.
     pub fn create(
         path: &Path,
         config: &str,
@@ -77,7 +77,7 @@ impl RunDirectory {
     ) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(doing("making", path))?;
         let directory = Self { path: path.to_owned() };
-        // Without a manifest there is no run yet: a kill may have left the first files.
+        // Without a manifest there is no run yet: a killed process may have left the first files.
         if directory.file("manifest.json").exists() {
             return Err(DirectoryError::Taken(path.display().to_string()));
         }
@@ -85,13 +85,13 @@ impl RunDirectory {
         if let Some(partition) = partition {
             write(&directory.file("partition.json"), partition.as_bytes())?;
         }
-        // The manifest comes last: with it the directory holds a run.
+        // The manifest comes last: it marks the directory as holding a run.
         let text = serde_json::to_string_pretty(manifest).expect("a manifest is plain data");
         write(&directory.file("manifest.json"), text.as_bytes())?;
         Ok(directory)
     }
 
-    /// The run at this place.
+    /// Opens the run in this directory.
     pub fn open(path: &Path) -> Result<Self, DirectoryError> {
         let directory = Self { path: path.to_owned() };
         for needed in ["config.toml", "manifest.json"] {
@@ -108,7 +108,7 @@ impl RunDirectory {
         self.file("federation").is_dir()
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -136,11 +136,11 @@ impl RunDirectory {
                 let program = value["version"].as_str().unwrap_or("of unknown version").to_owned();
                 Err(DirectoryError::Format { path: self.path.display().to_string(), got, program })
             }
-            None => Err(damaged(&path, "it says no format")),
+            None => Err(damaged(&path, "it has no format version")),
         }
     }
 
-    /// The summary, where the run is done.
+    /// The summary, if the run is done.
     pub fn summary(&self) -> Result<Option<Summary>, DirectoryError> {
         let path = self.file("summary.json");
         if !path.is_file() {
@@ -149,7 +149,7 @@ impl RunDirectory {
         serde_json::from_str(&read_text(&path)?).map(Some).map_err(|error| damaged(&path, error))
     }
 
-    /// All complete lines of `rounds.jsonl`; a last one that a crash cut off is left out.
+    /// All complete lines of `rounds.jsonl`; a last line cut off by a crash is ignored.
     pub fn lines(&self) -> Result<Vec<RoundRecord>, DirectoryError> {
         let path = self.file("rounds.jsonl");
         if !path.is_file() {
@@ -162,19 +162,19 @@ impl RunDirectory {
                 .map_err(|error| damaged(&path, format!("line {number}: {error}")))?;
             match line.round {
                 round if round == number => Ok(line),
-                round => Err(damaged(&path, format!("line {number} is that of round {round}"))),
+                round => Err(damaged(&path, format!("line {number} holds round {round}"))),
             }
         };
         (1..).zip(whole.lines()).map(parse).collect()
     }
 
-    /// Opens `rounds.jsonl` to go on after its first `rounds` lines; what follows them is cut off. Until it is closed
-    /// nobody else can open it so.
+    /// Opens `rounds.jsonl` to append after its first `rounds` lines and removes what follows them. Until it is closed,
+    /// no other process can do the same.
     pub(crate) fn append(&self, rounds: u32) -> Result<Lines, DirectoryError> {
         let path = self.file("rounds.jsonl");
         let open = |path: &Path| OpenOptions::new().create(true).read(true).append(true).open(path);
         let file = open(&path).map_err(doing("opening", &path))?;
-        // Two processes on one run would write its lines twice. A file system without locks goes without.
+        // Two processes on one run would write its lines twice. File systems without locks are not protected.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(DirectoryError::Busy(self.path.display().to_string()));
         }
@@ -203,7 +203,7 @@ impl Lines {
         let text = serde_json::to_string(line).expect("a line is plain data") + "\n";
         let before = self.file.metadata().map(|data| data.len());
         self.file.write_all(text.as_bytes()).map_err(|error| {
-            // A full disk may have taken half of the line.
+            // A full disk may have stored a part of the line.
             if let Ok(before) = before {
                 let _ = self.file.set_len(before);
             }

@@ -1,30 +1,30 @@
-//! `summary.json`: what a finished run came to.
+//! `summary.json`: the result of a finished run.
 
 use fedtvd_core::round::RoundRecord;
 use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
 
-/// Rounds at the end that a result is the mean of, as in the paper.
+/// Number of final rounds that a result is averaged over, as in the paper.
 pub const LAST: usize = 10;
 
-/// What a run came to. Accuracies are fractions.
+/// The result of a run. Accuracies are fractions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// The strategy's label.
     pub strategy: String,
     /// The seed.
     pub seed: u64,
-    /// Rounds done.
+    /// Number of rounds.
     pub rounds: u32,
     /// Accuracy after the last round; null if the model was not evaluated.
     pub accuracy: Option<f64>,
     /// Mean accuracy of the last 10 rounds; null if the model was not evaluated in one of them.
     pub last10_accuracy: Option<f64>,
-    /// How long all rounds took together.
+    /// Total time of all rounds.
     pub seconds: f64,
     /// Samples trained on, per second.
     pub images_per_second: f64,
-    /// Most memory that the process had; null where the system does not tell.
+    /// Peak memory of the process; null if the system does not report it.
     pub peak_memory_bytes: Option<u64>,
     /// Hash of the split.
     pub split_hash: String,
@@ -47,12 +47,12 @@ pub fn images(record: &RoundRecord, local: &Local) -> u64 {
     accepted.map(|client| local.samples(client.size, client.steps)).sum()
 }
 
-/// Most memory that this process had, as Linux tells it.
+/// Peak memory of this process, as reported by Linux.
 pub(crate) fn peak_memory() -> Option<u64> {
     status("VmHWM:")
 }
 
-/// Memory that this process has, as Linux tells it.
+/// Current memory of this process, as reported by Linux.
 pub(crate) fn memory() -> Option<u64> {
     status("VmRSS:")
 }

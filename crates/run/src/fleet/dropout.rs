@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// How often clients drop out, drawn for each client and round.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dropout {
-    /// Where it is drawn from.
+    /// The seed.
     pub seed: u64,
-    /// Probability that a client gives no answer.
+    /// Probability that a client does not answer.
     pub absent: f64,
     /// Probability that it finishes fewer epochs, at least one.
     pub partial: f64,
@@ -25,7 +25,7 @@ impl Dropout {
         self.absent > 0.0 || self.partial > 0.0
     }
 
-    /// The job with the epochs that its client finishes; `None` if it gives no answer.
+    /// The job with the epochs that its client finishes; `None` if it does not answer.
     fn job(&self, job: &Job) -> Option<Job> {
         let ordered = job.offer.local.epochs;
         let mut stream = Key::of(self.seed).at(Purpose::Absence, job.offer.round, job.client).stream(0);

@@ -1,4 +1,4 @@
-//! The clients of a run, wherever they are: threads on this machine, the sites of a federation, nodes of a cluster.
+//! The interface to the clients of a run: threads on this machine, the sites of a federation, nodes of a cluster.
 
 use crate::directory::Memories;
 use fedtvd_core::labels::{Reference, ReferenceError};
@@ -7,37 +7,37 @@ use fedtvd_core::round::{Job, Profile, State, Updates};
 use fedtvd_core::train::{Evaluation, TrainFailure};
 use thiserror::Error;
 
-/// The clients. A fleet can fail, and may be asked for the same round again.
+/// The clients of a run. A fleet can fail, and may be asked for the same round again.
 pub trait Fleet: Send {
-    /// Who is there before the next round of this state; may wait for clients. After a restart, `memories` is what
-    /// [`Fleet::settle`] returned before it.
+    /// The clients available for the next round of this state; may wait for clients. After a restart, `memories` is
+    /// what [`Fleet::settle`] returned before it.
     fn gather(&mut self, state: &State, memories: Option<Memories>) -> Result<Gathered, FleetFailure>;
 
     /// The outcomes of a round's jobs. A client without an outcome did not answer.
     fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure>;
 
-    /// Evaluates the global model; no samples if nobody could.
+    /// Evaluates the global model; the result has no samples if nobody could.
     fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure>;
 
-    /// The round is accepted and `state` follows it: clients' memories advance. Returns the memories that a checkpoint
-    /// has to keep; clients on other machines keep theirs.
+    /// Accepts the round that led to `state`: clients' memories advance. Returns the memories that a checkpoint must
+    /// store; clients on other machines store their own.
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure>;
 }
 
-/// Who is there.
+/// The available clients.
 #[derive(Clone, Debug)]
 pub struct Gathered {
     /// The reference label distribution Q of the run.
     pub reference: Reference,
-    /// Clients that are not enrolled yet.
+    /// Clients that are not yet enrolled.
     pub newcomers: Vec<Profile>,
 }
 
-/// What a round's clients answered.
+/// The answers of a round's clients.
 pub struct Answers {
     /// Their updates.
     pub updates: Box<dyn Updates>,
-    /// Bytes that were really sent; `None` in a simulation.
+    /// Bytes actually sent; `None` in a simulation.
     pub traffic: Option<Traffic>,
 }
 
@@ -50,30 +50,30 @@ pub struct Traffic {
     pub down: u64,
 }
 
-/// Why a fleet cannot go on.
+/// Why a fleet cannot continue.
 #[derive(Debug, Error)]
 pub enum FleetFailure {
     /// It was asked to stop in the middle of a round.
     #[error("stopped")]
     Stopped,
-    /// The clients' label counts make no reference.
+    /// The clients' label counts do not give a valid reference.
     #[error("labels.reference = aggregated: {0}")]
     Reference(ReferenceError),
     /// The global model could not be evaluated.
     #[error("evaluating the global model: {0}")]
     Evaluate(TrainFailure),
-    /// The disk did not take the updates.
+    /// Updates could not be written to a temporary file.
     #[error(
-        "the updates of a round do not fit into a temporary file in {folder}: {why}; make room there, let TMPDIR name \
+        "the updates of a round cannot be written to a temporary file in {folder}: {why}; free space there, set TMPDIR to \
          another folder, or keep more updates in memory with --update-memory"
     )]
     Spool {
-        /// Where temporary files are made.
+        /// The folder for temporary files.
         folder: String,
-        /// What the system says.
+        /// The system's error.
         why: String,
     },
-    /// What only this kind of fleet knows.
+    /// An error specific to this kind of fleet.
     #[error(transparent)]
     Other(#[from] Box<dyn std::error::Error + Send + Sync>),
 }

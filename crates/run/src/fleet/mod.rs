@@ -1,5 +1,5 @@
-//! The clients of a run behind one trait: threads on this machine, a wrapper whose clients drop out, and where the
-//! updates of a round are kept. A federation implements the same trait in `fedtvd-net`.
+//! The clients of a run behind one trait: threads on this machine, a wrapper whose clients drop out, and the spool of
+//! a round's updates. A federation implements the same trait in `fedtvd-net`.
 
 pub(crate) mod dropout;
 pub(crate) mod interface;

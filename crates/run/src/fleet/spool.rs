@@ -1,7 +1,7 @@
-//! The updates of a round in memory up to a budget, and beyond it in a temporary file.
+//! Keeps the updates of a round in memory up to a budget, and the others in a temporary file.
 //!
-//! The round reads them back in client order, in blocks of coordinates, as often as its rule needs, so what is
-//! where changes no bit.
+//! The round reads them back in client order, in blocks of coordinates, as often as its rule needs, so where an update
+//! is kept does not change the result.
 
 use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::model::Params;
@@ -11,65 +11,65 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where updates go as they come.
+/// Stores updates as they arrive.
 pub(crate) struct Spool {
     budget: usize,
-    shelf: Mutex<Shelf>,
+    storage: Mutex<Storage>,
 }
 
 #[derive(Default)]
-struct Shelf {
+struct Storage {
     used: usize,
     file: Option<File>,
     end: u64,
     failure: Option<String>,
 }
 
-/// An update on the shelf: still in memory, or the places of its parts in the file.
+/// A stored update: in memory, or the offsets of its parts in the file.
 pub(crate) enum Kept {
     /// In memory.
     InMemory(Params, Memory),
-    /// Name (none for the model), first byte and length of each part.
+    /// Name (`None` for the model), offset and length of each part.
     OnDisk(Vec<(Option<String>, u64, usize)>),
 }
 
 impl Spool {
     /// A spool that keeps up to `budget` bytes in memory.
     pub(crate) fn new(budget: usize) -> Self {
-        Self { budget, shelf: Mutex::default() }
+        Self { budget, storage: Mutex::default() }
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn storage(&self) -> MutexGuard<'_, Storage> {
+        self.storage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an update's numbers. Where the disk does not take them, [`Spool::failure`] says so: the round cannot be
-    /// closed, since a client that is missing for want of space would change the result.
+    /// Takes an update's values. If they cannot be written to disk, [`Spool::failure`] reports it: the round cannot be
+    /// closed, since leaving out a client for lack of space would change the result.
     pub(crate) fn keep(&self, upload: &mut Upload) -> Kept {
         let carried = upload.carried.arrays().map(|(_, array)| array.len()).sum::<usize>();
         let size = 4 * (upload.params.values.len() + carried);
-        let mut shelf = self.shelf();
+        let mut storage = self.storage();
         let carried = std::mem::take(&mut upload.carried);
-        if shelf.used + size <= self.budget {
-            shelf.used += size;
+        if storage.used + size <= self.budget {
+            storage.used += size;
             let layout = upload.params.layout.clone();
             let params = std::mem::replace(&mut upload.params, Params { layout, values: Vec::new() });
             return Kept::InMemory(params, carried);
         }
         let model = std::mem::take(&mut upload.params.values);
-        let mut places = vec![(None, shelf.end, model.len())];
-        shelf.write(&model);
+        let mut places = vec![(None, storage.end, model.len())];
+        storage.write(&model);
         for (name, array) in carried.arrays() {
             let Array::F32(values) = array else { continue };
-            places.push((Some(name.to_owned()), shelf.end, values.len()));
-            shelf.write(values);
+            places.push((Some(name.to_owned()), storage.end, values.len()));
+            storage.write(values);
         }
         Kept::OnDisk(places)
     }
 
-    /// Why the file could not take an update, if it could not.
+    /// Why an update could not be written to the file, if one could not.
     pub(crate) fn failure(&self) -> Option<String> {
-        self.shelf().failure.clone()
+        self.storage().failure.clone()
     }
 
     /// All updates, in client order.
@@ -77,11 +77,11 @@ impl Spool {
         // Floating-point sums depend on their order; arrival order is not reproducible.
         answers.sort_by_key(|(outcome, _)| outcome.client);
         let (outcomes, kept) = answers.into_iter().unzip();
-        Spooled { outcomes, kept, shelf: self.shelf }
+        Spooled { outcomes, kept, storage: self.storage }
     }
 }
 
-impl Shelf {
+impl Storage {
     fn write(&mut self, values: &[f32]) {
         if self.failure.is_none() {
             self.failure = self.written(values).err().map(|error| error.to_string());
@@ -92,7 +92,7 @@ impl Shelf {
         if self.file.is_none() {
             self.file = Some(tempfile::tempfile()?);
         }
-        let Some(file) = &mut self.file else { unreachable!("it was just made") };
+        let Some(file) = &mut self.file else { unreachable!("it was just created") };
         file.seek(SeekFrom::Start(self.end))?;
         for block in values.chunks(1 << 16) {
             let bytes: Vec<u8> = block.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -117,15 +117,15 @@ impl Shelf {
     }
 }
 
-/// The updates of a round, wherever they are.
+/// The updates of a round, in memory and in the file.
 pub(crate) struct Spooled {
     outcomes: Vec<Outcome>,
     kept: Vec<Option<Kept>>,
-    shelf: Mutex<Shelf>,
+    storage: Mutex<Storage>,
 }
 
 impl Spooled {
-    /// Place and length of a part in the file.
+    /// Offset and length of a part in the file.
     fn place(&self, index: usize, part: UpdatePart<'_>) -> Option<(u64, usize)> {
         let Some(Kept::OnDisk(places)) = &self.kept[index] else { return None };
         let wanted = match part {
@@ -168,8 +168,8 @@ impl Updates for Spooled {
         }
         match self.place(index, part) {
             Some((place, len)) if range.end <= len => {
-                let mut shelf = self.shelf.lock().unwrap_or_else(PoisonError::into_inner);
-                let read = shelf.read(place + 4 * range.start as u64, out);
+                let mut storage = self.storage.lock().unwrap_or_else(PoisonError::into_inner);
+                let read = storage.read(place + 4 * range.start as u64, out);
                 read.map_err(|error| self.failure(index, error))
             }
             _ => Err(self.failure(index, "it is too short")),
@@ -194,13 +194,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_back_from_memory_and_from_the_file() {
+    fn values_are_read_back_from_memory_and_from_the_file() {
         // One update of 800,000 bytes fits; the others go to the file.
         let spool = Spool::new(1_000_000);
         let answers = [3, 1, 2].map(|client| {
             let mut upload = upload(client);
             let kept = spool.keep(&mut upload);
-            // The spool keeps what it is given, whatever the answer says.
+            // The spool stores values whatever the outcome is.
             (Outcome { client, answer: Err(ClientFailure::Absent) }, Some(kept))
         });
         assert!(

@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub struct Threads {
     setup: Arc<Setup>,
     workers: Vec<Box<dyn Trainer>>,
-    /// For each client what it remembers, by the round in which it learned it.
+    /// Each client's memories, by the round that produced them.
     memories: Memories,
     /// Bytes of updates that stay in memory; the others go to a temporary file.
     update_memory: usize,
@@ -26,14 +26,14 @@ pub struct Threads {
     aggregated: bool,
 }
 
-/// Test rows evaluated at once: the sum of the losses must not depend on the number of workers.
+/// Test rows evaluated at once; fixed, because the sum of the losses must not depend on the number of workers.
 const CHUNK: usize = 250;
 
 impl Threads {
     /// A fleet over these clients, one worker per trainer.
     ///
     /// # Panics
-    /// When there is no trainer.
+    /// Panics if there is no trainer.
     pub fn new(
         setup: Arc<Setup>,
         workers: Vec<Box<dyn Trainer>>,
@@ -45,7 +45,7 @@ impl Threads {
         Self { setup, workers, memories: Memories::new(), update_memory, strategy, aggregated }
     }
 
-    /// Keeps the memory that the job started from, in case its update is not accepted, and the new one.
+    /// Keeps the memory that the job started from, in case its update is rejected, and the new one.
     fn learn(&mut self, job: &Job, memory: Memory) {
         let versions = self.memories.entry(job.client).or_default();
         versions.retain(|round, _| Some(*round) == job.accepted);
@@ -88,7 +88,7 @@ impl Fleet for Threads {
         let answers = share_out(&mut self.workers, longest_first.len(), |trainer, place| {
             let job = longest_first[place];
             if let Some(failure) = spool.failure() {
-                return Err(ClientFailure::Training(format!("there is no room for its update: {failure}")));
+                return Err(ClientFailure::Training(format!("its update could not be stored: {failure}")));
             }
             let (mut upload, memory) = answer(setup, memories, strategy, job, trainer)?;
             let samples = setup.clients.get(job.client as usize).map_or(0, |client| size(&client.counts));
@@ -128,7 +128,7 @@ impl Fleet for Threads {
     }
 }
 
-/// Evaluates a model on all workers; the sums are taken in the order of the rows.
+/// Evaluates a model on all workers; the results are summed in the order of the rows.
 pub fn evaluate(
     workers: &mut [Box<dyn Trainer>],
     classes: usize,
@@ -158,7 +158,7 @@ fn answer(
     client::train(strategy, job, client, memory, trainer)
 }
 
-/// Does `count` pieces of work on all workers, and gives the results in the order of the pieces.
+/// Runs `count` tasks on all workers and returns the results in the order of the tasks.
 fn share_out<T: Send>(
     workers: &mut [Box<dyn Trainer>],
     count: usize,

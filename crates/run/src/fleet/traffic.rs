@@ -1,10 +1,10 @@
-//! What a federation would have sent in a round of a simulation, to the byte.
+//! The exact number of bytes that a federation would have sent in a simulated round.
 
 use crate::fleet::Traffic;
 use fedtvd_core::round::{Job, Updates, Upload};
 
 impl Traffic {
-    /// The bytes of these jobs and of the uploads that answered them.
+    /// Counts the bytes of these jobs and of their uploads.
     pub fn of(jobs: &[Job], updates: &dyn Updates) -> Self {
         let Some(first) = jobs.first() else { return Self::default() };
         let offer = &first.offer;

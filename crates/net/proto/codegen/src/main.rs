@@ -1,6 +1,6 @@
-//! Writes the Rust code of the protocol, `crates/net/src/wire/generated.rs`, from `crates/net/proto/fedtvd.proto`.
+//! Generates the Rust code of the protocol, `crates/net/src/wire/generated.rs`, from `crates/net/proto/fedtvd.proto`.
 //!
-//! `cargo run` writes it; `cargo test` says whether it is up to date. Nothing but Rust is needed: protox is a protobuf
+//! `cargo run` writes it; `cargo test` checks that it is up to date. Only Rust is needed: protox is a protobuf
 //! compiler.
 
 use std::error::Error;
@@ -14,7 +14,7 @@ fn generated_path() -> PathBuf {
     net().join("src/wire/generated.rs")
 }
 
-/// The code that tonic and prost make of the protocol.
+/// The code that tonic and prost generate from the protocol.
 fn generated() -> Result<String, Box<dyn Error>> {
     let folder = net().join("proto");
     let descriptors = protox::compile(["fedtvd.proto"], [folder])?;
@@ -42,7 +42,7 @@ mod tests {
         let stored = std::fs::read_to_string(generated_path()).unwrap();
         assert!(
             stored == generated().unwrap(),
-            "fedtvd.proto has changed: \"cargo run\" in this folder writes the code"
+            "fedtvd.proto has changed; generate the code with \"cargo run\" in this folder"
         );
     }
 }
