@@ -1,4 +1,4 @@
-//! Wrong requests are refused with a sentence, and the same training gives the same bits on any thread.
+//! Invalid requests are refused with a message, and the same training gives the same bits on any thread.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -46,7 +46,7 @@ fn a_chosen_rank_correlation_is_reached_and_told() {
         assert!((rank - asked).abs() <= 0.02, "{asked}: {rank}");
         let note = view["notes"][0].as_str().unwrap();
         assert!(
-            note.starts_with(&format!("rank correlation of size and TVD: asked for {asked}, got ")),
+            note.starts_with(&format!("rank correlation of size and TVD: requested {asked}, achieved ")),
             "{note}"
         );
     }

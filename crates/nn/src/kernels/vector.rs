@@ -52,7 +52,7 @@ pub(crate) trait Vector: Copy {
     fn sum(self) -> f32;
 }
 
-/// Plain numbers: for machines without any of the instruction sets below.
+/// An array of numbers, for machines without any of the instruction sets below.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<const N: usize>([f32; N]);
 
