@@ -11,6 +11,16 @@ use fedtvd_core::trainer::{TrainFailure, Trainer};
 use fedtvd_nn::{Cpu, models};
 use std::sync::Arc;
 
+#[test]
+fn the_network_in_the_documentation_can_be_read() {
+    let page = include_str!("../../../docs/models.md");
+    let list = page.split_once("layers = [\n").unwrap().1.split_once("\n]").unwrap().0;
+    let lines: Vec<String> =
+        list.lines().map(|line| line.trim().trim_end_matches(',').trim_matches('"').to_owned()).collect();
+    let network = models::from_lines(&lines, [1, 28, 28], 10).unwrap();
+    assert_eq!((lines.len(), network.layers.len()), (17, 8));
+}
+
 fn samples() -> Samples {
     let mut stream = Stream::at(3, Purpose::Split, 0, 0);
     let values = (0..20 * 784).map(|_| stream.normal() as f32).collect();
