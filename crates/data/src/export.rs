@@ -116,7 +116,7 @@ mod tests {
         std::fs::write(folder.path().join("README"), "mine").unwrap();
         export("x", &data, &clients, folder.path()).unwrap();
         let refused = export("x", &data, &clients[..2], folder.path()).unwrap_err().to_string();
-        assert!(refused.contains("holds client-000 already"), "{refused}");
+        assert!(refused.contains("already contains client-000"), "{refused}");
         assert!(
             folder.path().join("client-002/set.json").is_file() && folder.path().join("README").is_file()
         );

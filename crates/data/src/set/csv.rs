@@ -147,7 +147,7 @@ mod tests {
         loaded.samples.read(4, &mut row);
         // Training ages 1, 3, 5, 7: mean 4, deviation sqrt(5); then Rio, Ulm.
         assert_eq!(row, [(5.0 / 5.0_f64.sqrt()) as f32, 0.0, 1.0]);
-        assert_eq!(loaded.notes, ["town: 1 of 6 are missing; none of its categories is set"]);
+        assert_eq!(loaded.notes, ["town: 1 of 6 are missing; their one-hot inputs are all 0"]);
     }
 
     #[test]

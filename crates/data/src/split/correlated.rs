@@ -300,7 +300,10 @@ mod tests {
         assert!(error.contains("1 (within 0.02) was requested"), "{error}");
         let alone =
             realised(Correlated { clients: 1, ..SPLIT }, 1200.0, 1.0, 1, 0.0).unwrap_err().to_string();
-        assert!(alone.starts_with("one client, or clients of equal size or skew"), "{alone}");
+        assert!(
+            alone.starts_with("the rank correlation of size and TVD is undefined for one client"),
+            "{alone}"
+        );
     }
 
     #[test]

@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_client_has_the_least_rows_to_train_on_beside_what_it_keeps_back() {
+    fn every_client_has_its_minimum_of_rows_to_train_on_besides_its_hold_out() {
         let labels: Vec<u32> = (0..2000).map(|row| row % 10).collect();
         let deck = Deck { labels: &labels, classes: 10, groups: None };
         let options = SplitOptions { clients: 20, alpha: 0.3, min_size: 20, ..SplitOptions::default() };
@@ -167,8 +167,8 @@ mod tests {
         assert_eq!(deal(0.0).unwrap().partition, options.drawn(&deck, &terms(0.0)).unwrap());
         assert_eq!(
             deal(0.9).unwrap_err().to_string(),
-            "with split.holdout = 0.9 a client needs 191 rows for 20 to train on: 20 clients with at least 191 rows \
-             each need 3820 rows, but there are 2000"
+            "with split.holdout = 0.9 a client needs 191 rows to have 20 to train on: 20 clients with at least 191 \
+             rows each need 3820 rows, but there are 2000"
         );
     }
 
@@ -182,13 +182,13 @@ mod tests {
         let dealt = options.deal(&deck, &UNSEEDED).unwrap();
         let sizes: Vec<usize> = dealt.partition.clients.iter().map(Vec::len).collect();
         assert_eq!((sizes.iter().min(), sizes.iter().sum::<usize>()), (Some(&2), 12_000));
-        assert!(dealt.notes[0].starts_with("no draw of 20 gave every client 2 rows"), "{:?}", dealt.notes);
+        assert!(dealt.notes[0].starts_with("none of 20 draws gave every client 2 rows"), "{:?}", dealt.notes);
         let even = SplitOptions { beta: 10.0, ..options };
         assert!(even.deal(&deck, &UNSEEDED).unwrap().notes.is_empty());
     }
 
     #[test]
-    fn data_with_owners_suggests_them_and_says_that_clients_are_not_counted() {
+    fn data_with_owners_suggests_them_and_notes_that_split_clients_has_no_effect() {
         let labels = [0, 1, 0, 1];
         let names = ["Cleveland", "Hungary"].map(str::to_owned).to_vec();
         let groups = crate::split::Groups { names, of: vec![0, 1, 1, 1] };
@@ -203,7 +203,7 @@ mod tests {
             let options = SplitOptions { kind: SplitKind::Natural, clients, ..SplitOptions::default() };
             options.deal(&deck, &UNSEEDED).unwrap().notes
         };
-        let said = ["split.clients = 7 does nothing with split.kind = natural: there are 2 owners"];
+        let said = ["split.clients = 7 has no effect with split.kind = natural: there are 2 owners"];
         assert_eq!(
             (natural(7), natural(2), natural(100)),
             (said.map(str::to_owned).to_vec(), vec![], vec![])

@@ -300,7 +300,8 @@ mod tests {
             "the partition has 1 names for 2 clients; each needs one"
         );
         assert!(
-            complaint(r#"{"set": "x", "rows": 4, "hash": "00", "clients": [[0, 1]]}"#).contains("hash is 00")
+            complaint(r#"{"set": "x", "rows": 4, "hash": "00", "clients": [[0, 1]]}"#)
+                .contains("states the hash 00")
         );
     }
 }
