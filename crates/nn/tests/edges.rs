@@ -80,7 +80,7 @@ fn rows_batches_and_vectors_are_checked_before_anything_moves() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_ends_the_pass() {
+fn a_loss_that_is_not_finite_ends_the_pass() {
     let (mut cpu, mut params) = lenet();
     params.values[0] = f32::NAN;
     let failure = cpu.pass(&mut params, &[0, 1, 2], &pass(0.1, 2));

@@ -110,7 +110,7 @@ mod tests {
         let tie = &golden["tie_case"];
         assert_eq!(dealt(&golden["proportions"], false), lists::<u32>(&golden["no_balancing"]));
         assert_eq!(dealt(&golden["proportions"], true), lists::<u32>(&golden["self_balancing_flower_gt"]));
-        // NIID-Bench closes a client at the mean size, we above it: the same where nobody has exactly the mean.
+        // NIID-Bench closes a client at the mean size, we above it: the same unless a client has exactly the mean.
         assert_eq!(dealt(&golden["proportions"], true), lists::<u32>(&golden["self_balancing_niidbench_ge"]));
         assert_eq!(dealt(&tie["proportions"], true), lists::<u32>(&tie["flower_gt"]));
         assert_ne!(dealt(&tie["proportions"], true), lists::<u32>(&tie["niidbench_ge"]));

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_partition_is_named_with_its_place() {
+    fn a_file_that_is_not_a_partition_is_named_with_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("partition.json");
         std::fs::write(&path, "{\"set\": \"x\",\n \"rows\": -4}").unwrap();

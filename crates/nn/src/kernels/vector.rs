@@ -42,7 +42,7 @@ pub(crate) trait Vector: Copy {
     /// self - other.
     fn less(self, other: Self) -> Self;
 
-    /// The larger of both, lane by lane; `other` where one of them is NaN.
+    /// The larger of both, lane by lane; `other` if one of them is NaN.
     fn max(self, other: Self) -> Self;
 
     /// Itself where `a` equals `b`, else zero.
