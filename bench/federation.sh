@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a federation's server needs: its peak memory with 200 TLS clients (each its own process, logistic regression) on this
-# machine, and with two and with ten updates of 45 MB that arrive at the same moment. About five minutes on two cores.
+# Memory of a federation's server: its peak with 200 TLS clients (each its own process, logistic regression) on this
+# machine, and with two and with ten updates of 45 MB that arrive at the same time. About five minutes on two cores.
 #
 #   bench/federation.sh [--json] [--clients N] [--rounds N]
 #
@@ -14,7 +14,7 @@ while [ $# -gt 0 ]; do
         --json) json=true ;;
         --clients) clients=$2; shift ;;
         --rounds) rounds=$2; shift ;;
-        *) echo "federation.sh: no option $1; there are --json, --clients N, --rounds N" >&2; exit 2 ;;
+        *) echo "federation.sh: unknown option $1; expected --json, --clients N, --rounds N" >&2; exit 2 ;;
     esac
     shift
 done
@@ -24,7 +24,7 @@ if [ -z "${FEDTVD:-}" ] || [ -z "${UPLOADS:-}" ]; then
 fi
 fedtvd="${FEDTVD:-${CARGO_TARGET_DIR:-target}/release/fedtvd}"
 uploads="${UPLOADS:-${CARGO_TARGET_DIR:-target}/release/examples/uploads}"
-# Nothing here takes so long unless it hangs.
+# Nothing here takes longer unless it hangs.
 limit=900
 
 folder="$(mktemp -d)"

@@ -17,7 +17,7 @@ while [ $# -gt 0 ]; do
         --kills) kills=$2; shift ;;
         --seed) seed=$2; shift ;;
         --rounds) rounds=$2; shift ;;
-        -*) echo "federation_kills.sh: no option $1; there are --json, --kills N, --seed N, --rounds N" >&2; exit 2 ;;
+        -*) echo "federation_kills.sh: unknown option $1; expected --json, --kills N, --seed N, --rounds N" >&2; exit 2 ;;
         *) strategies+=("$1") ;;
     esac
     shift
@@ -28,7 +28,7 @@ if [ -z "${FEDTVD:-}" ]; then
 fi
 fedtvd="${FEDTVD:-${CARGO_TARGET_DIR:-target}/release/fedtvd}"
 
-# The longest delay before a kill, and what nothing here takes unless it hangs.
+# The longest delay before a kill, and seconds that nothing here takes unless it hangs.
 longest_ms=1500 limit=900
 folder="$(mktemp -d)"
 server="" clients=()
@@ -61,7 +61,7 @@ done
 "$fedtvd" certs issue --certs "$folder/certs" "${names[@]}" >/dev/null
 printf '%s\n' "${names[@]}" >"$folder/roster"
 
-# Each becomes the program, so that a kill meets it and not this shell.
+# Each becomes the program, so that a kill hits it and not this shell.
 start_server() {
     (exec "$fedtvd" serve "${settings[@]}" --set "strategy.name=$1" --out "$2" --certs "$folder/certs" \
         --roster "$folder/roster" --listen 127.0.0.1:0 >/dev/null 2>>"$2.log") &
@@ -75,7 +75,7 @@ start_client() {
     clients[$1]=$!
 }
 
-# receipts_of LOG: the rounds for which a client was told that its update is safe.
+# receipts_of LOG: the rounds for which a client's update was acknowledged.
 receipts_of() {
     sed -n 's/^round \([0-9]*\): update is on the server.s disk$/\1/p' "$1"
 }
@@ -129,7 +129,7 @@ run_one() {
             local until=$(($(now_ms) + 20 + (RANDOM * 32768 + RANDOM) % longest_ms))
             while [ "$(now_ms)" -lt "$until" ] && [ ! -e "$directory/summary.json" ]; do sleep 0.02; done
             [ ! -e "$directory/summary.json" ] || break
-            # Half of the kills meet the server; it is the one that has more to lose.
+            # Half of the kills hit the server.
             if [ $((RANDOM % 2)) -eq 0 ] && [ "$of_server" -lt "$kills" ]; then
                 killed "$server" && of_server=$((of_server + 1)) && since=$((since + 1))
                 [ -e "$directory/summary.json" ] || start_server "$strategy" "$directory"
@@ -139,7 +139,7 @@ run_one() {
                 start_client "$victim" "$directory"
             fi
         done
-        # Clients that were told so have left; one that was just killed never will be.
+        # Clients exit when they learn that the run is over; one that was just killed never does.
         local status=0
         wait "$server" 2>/dev/null || status=$?
         if [ "$status" -ne 0 ] && [ "$status" -ne 137 ]; then

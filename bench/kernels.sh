@@ -3,7 +3,7 @@
 #
 #   bench/kernels.sh [--json] [--repeat N] [MODEL…]     default: lenet lenet5 cnn resnet8 resnet18
 #
-# PyTorch lives in a virtual environment that all benchmarks share: bench/.venv, or FEDTVD_VENV.
+# PyTorch is in a virtual environment that all benchmarks share: bench/.venv, or FEDTVD_VENV.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . bench/venv.sh

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Exactness: one configuration gives the same model.safetensors to the byte with 1, 2 and 7 workers, with every update in
 # memory and with every update spooled to a file, and after 20 kill -9 at random moments, each followed by fedtvd resume;
-# for fedtvd+balanced, scaffold and fedadam. Every killed run goes on with workers and spooling drawn anew. A run that
+# for fedtvd+balanced, scaffold and fedadam. Every killed run resumes with a random number of workers and random spooling. A run that
 # ends before all kills are used up is compared, and another one begins. About two minutes per strategy on two idle cores.
 #
 #   bench/kills.sh [--json] [--kills N] [--seed N] [--rounds N] [--longest MS] [STRATEGY…]
 #
 # A kill comes after a random delay of up to --longest milliseconds. The first checkpoint comes after three seconds and at
-# least a round, so a busy machine needs longer delays: where no kill came after a checkpoint the script fails, since
-# nothing was shown of them.
+# least a round, so a busy machine needs longer delays: if no kill came after a checkpoint, the script fails, since
+# resuming from one was not tested.
 # The seed of the delays is printed; with the same seed they are the same again. FEDTVD names a binary to use in place of a
 # new build.
 set -euo pipefail
@@ -22,7 +22,7 @@ while [ $# -gt 0 ]; do
         --seed) seed=$2; shift ;;
         --rounds) rounds=$2; shift ;;
         --longest) longest_ms=$2; shift ;;
-        -*) echo "kills.sh: no option $1; there are --json, --kills N, --seed N, --rounds N, --longest MS" >&2; exit 2 ;;
+        -*) echo "kills.sh: unknown option $1; expected --json, --kills N, --seed N, --rounds N, --longest MS" >&2; exit 2 ;;
         *) strategies+=("$1") ;;
     esac
     shift
@@ -33,7 +33,7 @@ if [ -z "${FEDTVD:-}" ]; then
 fi
 fedtvd="${FEDTVD:-${CARGO_TARGET_DIR:-target}/release/fedtvd}"
 
-# Nothing here takes so long, not even on a busy machine, unless it hangs.
+# Nothing here takes longer, not even on a busy machine, unless it hangs.
 limit=3600
 
 folder="$(mktemp -d)"
@@ -55,15 +55,15 @@ say() {
     if $json; then echo "$1"; else echo "$2"; fi
 }
 
-# go_on STRATEGY DIR WORKERS MEGABYTES: becomes the program, so that a kill meets it and not this shell. Before its manifest
-# is written a directory holds no run, and one starts.
-go_on() {
-    local means=(--quiet --json --workers "$3" --update-memory "$4")
+# start_or_resume STRATEGY DIR WORKERS MEGABYTES: becomes the program, so that a kill hits it and not this shell. A directory
+# without a manifest holds no run yet, and a new one starts.
+start_or_resume() {
+    local options=(--quiet --json --workers "$3" --update-memory "$4")
     if [ -e "$2/manifest.json" ]; then
-        exec "$fedtvd" resume "${means[@]}" "$2" >/dev/null
+        exec "$fedtvd" resume "${options[@]}" "$2" >/dev/null
     fi
     rm -rf "$2"
-    exec "$fedtvd" run "${means[@]}" --out "$2" --set "strategy.name=$1" --set "rounds=$rounds" \
+    exec "$fedtvd" run "${options[@]}" --out "$2" --set "strategy.name=$1" --set "rounds=$rounds" \
         --set cohort.fraction=0.2 >/dev/null
 }
 
@@ -97,7 +97,7 @@ killed() {
         fi
         # Drawn before the fork: a subshell would draw from a sequence of its own.
         local crew=${workers[RANDOM % 3]} megabytes=${memory[RANDOM % 2]}
-        go_on "$strategy" "$directory" "$crew" "$megabytes" &
+        start_or_resume "$strategy" "$directory" "$crew" "$megabytes" &
         running=$!
         if [ "$used" -lt "$kills" ]; then
             # By the clock: on busy cores a short sleep takes much longer than it says.
@@ -137,15 +137,15 @@ killed() {
 RANDOM=$seed
 say "{\"seed\":$seed,\"kills\":$kills,\"rounds\":$rounds}" "seed of the delays: $seed"
 for strategy in "${strategies[@]}"; do
-    (go_on "$strategy" "$folder/1" 1 128)
+    (start_or_resume "$strategy" "$folder/1" 1 128)
     expected="$(hash_of "$folder/1")"
     compare "$strategy" "workers 1" "$folder/1"
     for workers in 2 7; do
-        (go_on "$strategy" "$folder/$workers" "$workers" 128)
+        (start_or_resume "$strategy" "$folder/$workers" "$workers" 128)
         compare "$strategy" "workers $workers" "$folder/$workers"
     done
     for workers in 1 2; do
-        (go_on "$strategy" "$folder/spooled-$workers" "$workers" 0)
+        (start_or_resume "$strategy" "$folder/spooled-$workers" "$workers" 0)
         compare "$strategy" "workers $workers, all updates spooled" "$folder/spooled-$workers"
     done
     killed "$strategy"

@@ -5,7 +5,7 @@
 #
 #   bench/repeat.sh [--json] [--seed N]
 #
-# PyTorch lives in a virtual environment that all benchmarks share: bench/.venv, or FEDTVD_VENV. FEDTVD names a binary to
+# PyTorch is in a virtual environment that all benchmarks share: bench/.venv, or FEDTVD_VENV. FEDTVD names a binary to
 # use in place of a new build.
 set -euo pipefail
 cd "$(dirname "$0")/.."

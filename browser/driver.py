@@ -1,89 +1,127 @@
-"""A browser by way of ChromeDriver's HTTP interface; nothing but Python's standard library."""
+"""Chromium, controlled through its DevTools protocol over a pipe; needs only Python's standard library and bash."""
 
 import base64
+import fcntl
 import json
+import os
+import select
 import shutil
 import subprocess
 import tempfile
 import time
-import urllib.error
-import urllib.request
 
+NAMES = ["chromium", "chromium-browser", "google-chrome"]
 FLAGS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
 ]
-ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
-ENTER, RIGHT = "\ue007", "\ue014"
+ENTER = {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"}
+RIGHT = {"key": "ArrowRight", "code": "ArrowRight", "windowsVirtualKeyCode": 39}
+SECONDS = 120
 
 
 class Browser:
     """One window; use it in a with statement."""
 
     def __enter__(self):
+        program = next(filter(None, map(shutil.which, NAMES)), None)
+        if program is None:
+            raise RuntimeError(f"none of {', '.join(NAMES)} is installed")
         self.profile = tempfile.mkdtemp(prefix="fedtvd-browser-")
-        self.driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True)
-        for line in self.driver.stdout:
-            if "started successfully on port" in line:
-                self.base = f"http://127.0.0.1:{line.rstrip().rstrip('.').rsplit(' ', 1)[1]}"
-                break
-        options = {"args": [*FLAGS, f"--user-data-dir={self.profile}"]}
-        wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"browser": "ALL"}}
-        session = self.call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
-        self.base += f"/session/{session['sessionId']}"
+        (commands, self.to), (self.back, answers) = os.pipe(), os.pipe()
+        # Chromium reads from descriptor 3 and writes to 4, which the pipes themselves must not have.
+        inside = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (commands, answers)]
+        os.close(commands)
+        os.close(answers)
+        shell = 'read=$1 write=$2; shift 2; exec "$@" 3<&"$read" 4>&"$write"'
+        self.process = subprocess.Popen(
+            ["bash", "-c", shell, "bash", *map(str, inside), program, *FLAGS, f"--user-data-dir={self.profile}"],
+            pass_fds=inside, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for end in inside:
+            os.close(end)
+        self.number, self.read, self.events, self.session = 0, b"", [], None
+        target = self.command("Target.createTarget", url="about:blank")["targetId"]
+        self.session = self.command("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log"):
+            self.command(f"{domain}.enable")
         return self
 
     def __exit__(self, *_):
         try:
-            self.call("DELETE", "")
+            self.session = None
+            self.command("Browser.close")
+            self.process.wait(10)
+        except (RuntimeError, OSError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
         finally:
-            self.driver.terminate()
-            self.driver.wait()
             shutil.rmtree(self.profile, ignore_errors=True)
 
-    def call(self, method, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=120) as answer:
-                return json.load(answer)["value"]
-        except urllib.error.HTTPError as error:
-            raise RuntimeError(json.load(error)["value"]["message"]) from None
+    def message(self):
+        """The next message of the browser."""
+        while b"\0" not in self.read:
+            ready, _, _ = select.select([self.back], [], [], SECONDS)
+            more = os.read(self.back, 1 << 20) if ready else b""
+            if not more:
+                raise RuntimeError("the browser does not answer")
+            self.read += more
+        text, self.read = self.read.split(b"\0", 1)
+        return json.loads(text)
 
     def command(self, name, **params):
-        """A command of the DevTools protocol."""
-        return self.call("POST", "/goog/cdp/execute", {"cmd": name, "params": params})
+        """A command of the DevTools protocol, and its result."""
+        self.number += 1
+        request = {"id": self.number, "method": name, "params": params}
+        if self.session:
+            request["sessionId"] = self.session
+        os.write(self.to, json.dumps(request).encode() + b"\0")
+        while True:
+            message = self.message()
+            if "id" not in message:
+                self.events.append(message)
+            elif message["id"] == self.number:
+                if "error" in message:
+                    raise RuntimeError(f"{name}: {message['error']['message']}")
+                return message["result"]
 
     def open(self, path, width=1100, height=900, dark=False, printed=False):
         phone = width < 600
         self.command("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.command("Emulation.setEmulatedMedia", media="print" if printed else "screen", features=[scheme])
-        self.call("POST", "/url", {"url": f"file://{path}"})
+        before = len(self.events)
+        self.command("Page.navigate", url=f"file://{path}")
+        while not any(event["method"] == "Page.loadEventFired" for event in self.events[before:]):
+            self.events.append(self.message())
         time.sleep(0.3)
 
     def run(self, script, *arguments):
-        return self.call("POST", "/execute/sync", {"script": script, "args": list(arguments)})
+        """The value that the body of a function returns."""
+        call = f"(function () {{{script}}}).apply(null, {json.dumps(arguments)})"
+        answer = self.command("Runtime.evaluate", expression=call, returnByValue=True, userGesture=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{script}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
 
     def type(self, selector, keys):
         """Focuses an element and types, as someone without a mouse does."""
-        found = self.call("POST", "/element", {"using": "css selector", "value": selector})
-        self.run("arguments[0].focus()", found)
-        keys = [{"type": kind, "value": key} for key in keys for kind in ("keyDown", "keyUp")]
-        self.call("POST", "/actions", {"actions": [{"type": "key", "id": "keys", "actions": keys}]})
+        self.run("document.querySelector(arguments[0]).focus()", selector)
+        for key in keys:
+            self.command("Input.dispatchKeyEvent", type="keyDown" if "text" in key else "rawKeyDown", **key)
+            self.command("Input.dispatchKeyEvent", type="keyUp", **key)
 
     def point(self, selector, across, down):
-        """Moves the pointer to a place inside an element, given in shares of its size."""
+        """Moves the pointer to a place inside an element, given as fractions of its size."""
         box = self.run(
             "const e = document.querySelector(arguments[0]); e.scrollIntoView({block: 'center'});"
             "const b = e.getBoundingClientRect(); return [b.left, b.top, b.width, b.height]", selector)
         x, y = round(box[0] + across * box[2]), round(box[1] + down * box[3])
-        move = {"type": "pointerMove", "duration": 0, "x": x, "y": y}
-        self.call("POST", "/actions", {"actions": [{"type": "pointer", "id": "mouse", "actions": [move]}]})
+        self.command("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def complaints(self):
-        """What stands on the console."""
-        return [entry["message"] for entry in self.call("POST", "/se/log", {"type": "browser"})]
+        """What the pages have written to the console, and their uncaught exceptions."""
+        kinds = ("Log.entryAdded", "Runtime.consoleAPICalled", "Runtime.exceptionThrown")
+        return [json.dumps(event["params"]) for event in self.events if event["method"] in kinds]
 
     def picture(self, path, whole=False):
         params = {"format": "png"}

@@ -1,6 +1,6 @@
 """Looks at report pages in a real browser: python browser/pages.py PAGE… [--pictures DIR]
 
-Prints one line per check and exits with 1 if any fails. Needs Chromium and ChromeDriver.
+Prints one line per check and exits with 1 if any fails. Needs Chromium.
 """
 
 import argparse

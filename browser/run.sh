@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the page of a comparison and that of a sweep, and looks at both in a real browser.
-# Needs Chromium, ChromeDriver and Python 3; apart from the test command, which needs none of them.
+# Generates the page of a comparison and that of a sweep, and tests both in a real browser.
+# Needs Chromium and Python 3. Uses the program in FEDTVD, or a release build.
 #   browser/run.sh [--pictures DIR]
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

@@ -3,8 +3,8 @@
 #
 #   sbatch --array=0-15 deploy/slurm.sh grid.toml /shared/runs/grid
 #
-# Any range works, also 1-16: tasks count from the first. Submit it again after a time limit or a failure: what is done is not
-# done again, what was interrupted goes on from its last checkpoint. Then, on any machine that sees the folder:
+# Any range works, also 1-16: tasks count from the first. Submit it again after a time limit or a failure: finished runs are
+# not repeated, and interrupted ones resume from their last checkpoint. Then, on any machine that sees the folder:
 #
 #   fedtvd report /shared/runs/grid
 #SBATCH --job-name=fedtvd

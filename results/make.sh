@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The findings from their configurations: for each sweep beside this script, runs what is missing and writes table, figures,
-# page and accuracy per round into a folder of its name. It goes on where it was stopped, and sweeps share the runs that they
-# have in common; all of them take about ten hours of two cores.
+# Regenerates the findings: for each sweep configuration beside this script, does the missing runs and writes table, figures,
+# page and accuracy per round into a folder of the same name. It resumes where it was stopped, and sweeps share the runs that they
+# have in common; all of them take about ten hours on two cores.
 #
 #   FEDTVD_DATA=DIR results/make.sh RUNS [NAME…]
 #
@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ $# -eq 0 ]; then
-    echo "make.sh: say where the runs are or shall be: results/make.sh RUNS [NAME…]" >&2
+    echo "make.sh: name the folder of the runs: results/make.sh RUNS [NAME…]" >&2
     exit 2
 fi
 runs="$1"
@@ -27,7 +27,7 @@ for name in "${names[@]}"; do
     "$fedtvd" sweep "results/$name.toml" --out "$runs"
     mapfile -t done < <("$fedtvd" sweep "results/$name.toml" --out "$runs" --json --quiet |
         sed -n 's/^ *"directory": "\(.*-seed[0-9].*\)",$/\1/p')
-    # Whole, so that nothing of an earlier report stays.
+    # Replaced as a whole, so that nothing of an earlier report stays.
     rm -rf "results/.$name"
     "$fedtvd" report "${done[@]}" --out "results/.$name" --title "$name" --no-timing --quiet
     rm -rf "results/$name"

@@ -1,4 +1,4 @@
-//! Each client's own data in its own folder, so that a directory can play a real site.
+//! Each client's data in a folder of its own, so that a folder can stand for a real site.
 
 use crate::holdout::ClientRows;
 use crate::set::{About, Loaded, Site};
@@ -11,16 +11,16 @@ const START: &str = "client-";
 /// Why clients' folders are not written.
 #[derive(Debug, Error)]
 pub enum ExportError {
-    /// Folders of other clients are there.
+    /// The folder already contains clients.
     #[error(
-        "{} holds {first} already, and clients of two splits must not mix: name another folder, or remove its \
+        "{} already contains {first}, and clients of two splits must not mix: use another folder, or remove its \
          client-* folders first",
         folder.display()
     )]
     Taken {
-        /// Where the clients were to go.
+        /// The folder for the clients.
         folder: PathBuf,
-        /// The first of those that are there.
+        /// The first client folder in it.
         first: String,
     },
     /// The disk.
@@ -53,7 +53,7 @@ pub fn vacant(folder: &Path) -> Result<(), ExportError> {
     }
 }
 
-/// Writes `client-NUMBER` below `folder` for each client: what it trains on, and for testing what it keeps back.
+/// Writes `client-NUMBER` below `folder` for each client: its training rows, and its hold-out as test rows.
 pub fn export(
     set: &str,
     data: &Loaded,
@@ -116,7 +116,7 @@ mod tests {
         std::fs::write(folder.path().join("README"), "mine").unwrap();
         export("x", &data, &clients, folder.path()).unwrap();
         let refused = export("x", &data, &clients[..2], folder.path()).unwrap_err().to_string();
-        assert!(refused.contains("holds client-000 already"), "{refused}");
+        assert!(refused.contains("already contains client-000"), "{refused}");
         assert!(
             folder.path().join("client-002/set.json").is_file() && folder.path().join("README").is_file()
         );

@@ -1,4 +1,4 @@
-//! Rows that a client keeps back from training, to judge a model by.
+//! Rows that a client holds out from training, to evaluate a model on.
 
 use crate::hex;
 use crate::split::Partition;
@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 pub struct ClientRows {
     /// Those that it trains on, ascending; at least one.
     pub train: Vec<u32>,
-    /// Those that it keeps back, ascending.
+    /// Those that it holds out, ascending.
     pub holdout: Vec<u32>,
 }
 
-/// For each client its rows with a share of them kept back: floor(n * share), at random, never all.
+/// For each client its rows, with a fraction of them held out: floor(n * share), at random, never all.
 ///
 /// `share` is from 0 to below 1.
 pub fn keep_back(partition: &Partition, share: f64, seed: u64) -> Vec<ClientRows> {
@@ -32,18 +32,18 @@ pub fn keep_back(partition: &Partition, share: f64, seed: u64) -> Vec<ClientRows
     partition.clients.iter().enumerate().map(divided).collect()
 }
 
-/// How many of `size` rows are kept back.
+/// How many of `size` rows are held out.
 fn kept(size: usize, share: f64) -> usize {
     ((size as f64 * share + 1e-9) as usize).min(size.saturating_sub(1))
 }
 
-/// The least rows of a client that has `min_size` of them left to train on.
+/// The minimum size of a client that has `min_size` rows left to train on.
 pub(crate) fn rows_for(min_size: usize, share: f64) -> usize {
     (min_size..).find(|size| size - kept(*size, share) >= min_size).unwrap_or(usize::MAX)
 }
 
-/// What a result names its split by: the partition's own hash where nothing is kept back, otherwise the SHA-256 of
-/// that and of what each client keeps back.
+/// The hash that identifies a split in results: the partition's hash if nothing is held out, otherwise the SHA-256 of
+/// that hash and of the rows that each client holds out.
 pub(crate) fn hash(partition: &Partition, clients: &[ClientRows]) -> String {
     if clients.iter().all(|rows| rows.holdout.is_empty()) {
         return partition.hash();
@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_tells_what_is_kept_back_and_is_the_partitions_own_without() {
+    fn the_hash_depends_on_the_hold_out_and_is_the_partitions_own_without_one() {
         let partition = Partition { clients: vec![(0..100).collect(), (100..150).collect()] };
         let hash = |share, seed| hash(&partition, &keep_back(&partition, share, seed));
         assert_eq!(hash(0.0, 1), partition.hash());

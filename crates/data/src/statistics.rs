@@ -1,4 +1,4 @@
-//! What a split looks like in numbers.
+//! The statistics of a split.
 
 use crate::split::Partition;
 use fedtvd_core::labels::{Reference, tvd};
@@ -26,11 +26,11 @@ pub struct Statistics {
     pub mean_tvd: f64,
     /// Standard deviation of the sizes over their mean.
     pub size_cv: f64,
-    /// Pearson correlation of size and TVD; none if either is the same for all.
+    /// Pearson correlation of size and TVD; `None` if either is the same for all.
     pub size_tvd_correlation: Option<f64>,
     /// Spearman's rank correlation of size and TVD.
     pub size_tvd_rank_correlation: Option<f64>,
-    /// Mean over clients of 1 / sum p_c^2: as how many equally frequent classes a client's labels are.
+    /// Mean over clients of 1 / sum p_c^2, the effective number of classes.
     pub effective_classes: f64,
     /// The partition's hash.
     pub hash: String,

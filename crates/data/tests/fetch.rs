@@ -7,7 +7,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// A server: what it sends at most over one connection, and what it was asked.
+/// A server: the most that it sends over one connection, and the requests that it got.
 struct Server {
     address: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -120,7 +120,7 @@ fn a_connection_that_is_cut_goes_on_where_it_stopped() {
         ["/files/numbers from 0", "/files/numbers from 150000", "/files/numbers from 300000"]
     );
     assert!(seen.is_sorted() && seen.last() == Some(&400_000), "{seen:?}");
-    // What is there and right is not asked for again.
+    // Correct files are not requested again.
     get(&server, &entry("http://official/numbers", &content), folder.path()).0.unwrap();
     assert_eq!(server.asked().len(), 3);
 }
@@ -173,7 +173,7 @@ fn without_a_server_it_says_where_to_put_the_file() {
     assert!(text.contains("the server answers 404 Not Found"), "{text}");
     assert!(text.contains("put the file missing into") && text.contains("test-set"), "{text}");
     assert!(!text.contains(".part"), "nothing has come: {text}");
-    // Where something has come, it is said where it is.
+    // A partial download is named in the message.
     let part = folder.path().join("test-set/missing.part");
     std::fs::write(&part, "the start").unwrap();
     let error = get(&server, &entry("http://official/missing", &content()), folder.path()).0.unwrap_err();

@@ -1,4 +1,4 @@
-//! The real files, where `FEDTVD_DATA` says that they are; without it these tests say that they were skipped.
+//! The real files in `FEDTVD_DATA`; without it these tests print that they were skipped.
 
 use fedtvd_core::train::Values;
 use fedtvd_data::set::{DataOptions, Loaded, Places, named, verify};
@@ -13,10 +13,10 @@ fn places() -> Option<Places> {
     None
 }
 
-/// Seconds that this thread has spent on a core, so that busy neighbours do not count; the clock where that is not told.
+/// Seconds that this thread has spent on a core, so that other processes do not count; wall-clock time if the system does not report it.
 fn on_core() -> f64 {
-    let told = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanoseconds = told.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
+    let reported = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanoseconds = reported.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |since| since.as_secs_f64());
     nanoseconds.map_or_else(clock, |nanoseconds| nanoseconds / 1e9)
 }
@@ -54,7 +54,7 @@ fn loading_is_quick_and_makes_one_copy() {
 
 #[test]
 fn cifar100_comes_out_of_its_archive() {
-    // The real one is not at hand everywhere: a synthetic one in the official layout, as long as the real one.
+    // The real one is not available everywhere: a synthetic one in the official layout, of the same length.
     if places().is_none() {
         return;
     }

@@ -7,7 +7,7 @@ use fedtvd_nn::{Cpu, models};
 use std::sync::{Arc, LazyLock};
 use std::time::Instant;
 
-/// Time that this process spent on a core, which other processes do not lengthen; else the clock's.
+/// CPU time of this process, which other processes do not affect; wall-clock time if it is not available.
 fn seconds_on_core() -> f64 {
     let spent = std::fs::read_to_string("/proc/self/schedstat").ok();
     let nanoseconds = spent.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
@@ -52,7 +52,7 @@ fn main() {
             }
         }
     };
-    // As many as take long enough to be told from the time between two updates of the kernel's count.
+    // As many as take much longer than the resolution of the system's CPU time.
     let mut times = 1;
     let mut spent = |times: u32| {
         let start = seconds_on_core();

@@ -145,7 +145,7 @@ fn gradient_slots(flow: &Flow, maps: &[Map]) -> (Vec<usize>, Vec<usize>) {
         }
         free.push(slots[node.output]);
     }
-    // The data have no gradient: their buffer is nobody else's and holds nothing.
+    // The input data has no gradient: its buffer is empty and not shared.
     slots[0] = kinds.len();
     (slots, kinds.iter().map(Map::group).chain([0]).collect())
 }

@@ -1,7 +1,7 @@
-//! From a network to a list of operations: who reads what, and what runs in one go.
+//! From a network to a list of operations: which reads what, and which are fused.
 //!
 //! 1. `flow` lists operations and the feature maps between them, residual blocks unrolled.
-//! 2. `merge` lets a layer do the ReLU that follows it, and a norm the addition that follows it.
+//! 2. `merge` fuses a ReLU into the layer before it, and an addition into the norm before it.
 //!
 //! `bind` then makes the layers.
 
@@ -15,9 +15,9 @@ pub(crate) struct Node {
     pub(crate) output: usize,
     /// A second input, added to the result.
     pub(crate) added: Option<usize>,
-    /// Whether a ReLU ends it.
+    /// Whether a ReLU is fused into it.
     pub(crate) relu: bool,
-    /// Whether its own backward pass undoes that ReLU; otherwise the next layer's does.
+    /// Whether its own backward pass includes that ReLU's; otherwise the next layer's does.
     pub(crate) masks: bool,
     /// Whether the input comes from a ReLU whose backward pass is left to this node.
     pub(crate) masks_input: bool,
@@ -109,7 +109,7 @@ impl Flow {
     }
 }
 
-/// Whether a node can do the ReLU after it.
+/// Whether a ReLU can be fused into a node.
 fn ends_with_relu(node: &Node) -> bool {
     !node.relu
         && matches!(

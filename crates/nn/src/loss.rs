@@ -27,7 +27,7 @@ pub(crate) fn cross_entropy(
         let z = |class: usize| {
             f64::from(logits[at(class)]) + offsets.map_or(0.0, |offsets| f64::from(offsets[class]))
         };
-        // A maximum that NaN cannot hide from.
+        // A maximum that is NaN if any value is.
         let largest = (0..classes).map(z).fold(f64::NEG_INFINITY, |m, z| if z <= m { m } else { z });
         let sum: f64 = (0..classes).map(|class| (z(class) - largest).exp()).sum();
         total += sum.ln() + largest - z(label as usize);

@@ -2,8 +2,8 @@
 //!
 //! Samples are grouped by as many as a register has lanes. Within a group the order is channel, row, column,
 //! lane: one register holds one pixel of all samples of the group, so every layer is a loop over registers,
-//! whatever its number of channels. A border of zeros stands where a convolution needs padding. Lanes beyond
-//! the last sample hold anything in values and zeros in gradients.
+//! whatever its number of channels. A border of zeros provides the padding that a convolution needs. Lanes beyond
+//! the last sample hold arbitrary values and zero gradients.
 
 use fedtvd_core::model::Shape;
 use std::ops::Range;
@@ -74,7 +74,7 @@ pub(crate) struct Port {
 /// How a gradient is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Write {
-    /// Nobody needs it: the data themselves.
+    /// Not needed: the input data.
     Skip,
     /// The first to write.
     Set,

@@ -1,4 +1,4 @@
-//! Wrong requests are refused with a sentence, and the same training gives the same bits on any thread.
+//! Invalid requests are refused with a message, and the same training gives the same bits on any thread.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -7,6 +7,16 @@ use fedtvd_core::stream::{Key, Purpose, Stream};
 use fedtvd_core::train::{Augment, Pass, Samples, Sgd, TrainFailure, Trainer, Values};
 use fedtvd_nn::{Cpu, models};
 use std::sync::Arc;
+
+#[test]
+fn the_network_in_the_documentation_can_be_read() {
+    let page = include_str!("../../../docs/models.md");
+    let list = page.split_once("layers = [\n").unwrap().1.split_once("\n]").unwrap().0;
+    let lines: Vec<String> =
+        list.lines().map(|line| line.trim().trim_end_matches(',').trim_matches('"').to_owned()).collect();
+    let network = models::from_lines(&lines, [1, 28, 28], 10).unwrap();
+    assert_eq!((lines.len(), network.layers.len()), (17, 8));
+}
 
 fn samples() -> Samples {
     let mut stream = Stream::at(3, Purpose::Split, 0, 0);
@@ -67,7 +77,7 @@ fn rows_batches_and_vectors_are_checked_before_anything_moves() {
 }
 
 #[test]
-fn a_loss_that_is_no_number_ends_the_pass() {
+fn a_loss_that_is_not_finite_ends_the_pass() {
     let (mut cpu, mut params) = lenet();
     params.values[0] = f32::NAN;
     let failure = cpu.pass(&mut params, &[0, 1, 2], &pass(0.1, 2));

@@ -1,4 +1,4 @@
-//! Any shape: a plain reference in f64 gives the same loss, and samples do not feel their neighbours in a batch.
+//! Any shape: a plain reference in f64 gives the same loss, and samples in a batch do not affect each other.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 

@@ -72,7 +72,7 @@ fn a_data_set_that_nobody_knows_is_a_wrong_request() {
         let answer = fedtvd(&["reproduce", experiment, "--dataset", "fminst"]);
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{}", answer.err);
         assert!(
-            answer.err.contains("\"fminst\" is no data set and no path: there are fmnist-mini"),
+            answer.err.contains("\"fminst\" is neither a data set nor a path: use fmnist-mini"),
             "{}",
             answer.err
         );

@@ -29,7 +29,7 @@ pub fn each_member(
     Ok(())
 }
 
-/// Bytes that say how far they were read, since the archive does not say where it stumbled.
+/// A reader that counts its bytes, since the archive does not say where it failed.
 struct Counted<'a> {
     reader: Box<dyn Read + 'a>,
     place: Rc<Cell<u64>>,

@@ -5,12 +5,12 @@ use super::{Flaw, Source};
 /// Bytes of an image: three planes of 32 x 32.
 pub const IMAGE: usize = 3 * 32 * 32;
 
-/// Which labels stand before an image.
+/// Which labels precede an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// One of 10 classes.
     Cifar10,
-    /// One of 20 coarse classes, which is passed over, then one of 100 fine classes.
+    /// One of 20 coarse classes, which is ignored, then one of 100 fine classes.
     Cifar100,
 }
 
@@ -36,7 +36,7 @@ impl Layout {
     }
 }
 
-/// Reads as many records as `pixels` has room for, and no more may follow.
+/// Reads as many records as `pixels` has room for; nothing may follow them.
 pub fn records(
     source: &mut Source,
     layout: Layout,

@@ -1,4 +1,4 @@
-//! The processed files of UCI heart disease: one patient per line, 14 numbers, `?` where one is missing.
+//! The processed files of UCI heart disease: one patient per line, 14 numbers, `?` for a missing one.
 
 use super::{Flaw, Source};
 

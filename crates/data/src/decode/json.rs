@@ -1,4 +1,4 @@
-//! Where JSON stopped making sense.
+//! The place of a JSON error.
 
 /// The byte that an error is about; the parser counts lines and columns.
 pub(crate) fn offset(bytes: &[u8], error: &serde_json::Error) -> u64 {

@@ -1,4 +1,4 @@
-//! Readers of file formats: whatever the bytes, they answer with data or with one sentence.
+//! Decoders of file formats: for any bytes they return data or an error of one sentence.
 
 pub mod archive;
 pub mod cifar;

@@ -71,7 +71,7 @@ pub fn png(shape: [usize; 3], pixels: &[u8]) -> Result<Vec<u8>, png::EncodingErr
     Ok(bytes)
 }
 
-/// Bytes that say how far they were read, since the decoder does not say where it stumbled.
+/// A reader that counts its bytes, since the decoder does not say where it failed.
 struct Counted<'a> {
     bytes: Cursor<&'a Vec<u8>>,
     place: Rc<Cell<u64>>,

@@ -1,4 +1,4 @@
-//! A stream of bytes that knows its name and place, so that every complaint can say where.
+//! A stream of bytes that knows its name and offset, so that every error can say where.
 
 use flate2::read::MultiGzDecoder;
 use std::fs::File;
@@ -6,7 +6,7 @@ use std::io::{BufReader, Cursor, ErrorKind, Read};
 use std::path::Path;
 use thiserror::Error;
 
-/// What is wrong with a file, where, and what would have been right.
+/// What is wrong with a file, where, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{file}: at byte {offset}: expected {expected}, found {found}")]
 pub struct Flaw {
@@ -14,9 +14,9 @@ pub struct Flaw {
     pub file: String,
     /// The place, counted in the uncompressed file.
     pub offset: u64,
-    /// What would have been right.
+    /// What was expected.
     pub expected: String,
-    /// What is there.
+    /// What was found.
     pub found: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Source<'a> {
     reader: Box<dyn Read + 'a>,
 }
 
-// Memory taken before a byte is seen: a header that lies costs no more than this.
+// Memory allocated before a byte is read: a false header costs no more than this.
 const TRUST: usize = 1 << 26;
 
 impl<'a> Source<'a> {
@@ -144,7 +144,7 @@ impl<'a> Source<'a> {
         self.offset
     }
 
-    /// A complaint about this file.
+    /// An error about this file.
     pub fn flaw(&self, offset: u64, expected: String, found: String) -> Flaw {
         Flaw { file: self.file.clone(), offset, expected, found }
     }

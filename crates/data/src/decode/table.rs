@@ -19,6 +19,12 @@ pub fn table(source: &mut Source, limit: usize) -> Result<Table, Flaw> {
         Ok(names) => names.iter().map(str::to_owned).collect(),
         Err(error) => return Err(flaw(source, &error)),
     };
+    if let [only] = names.as_slice()
+        && only.contains([';', '\t'])
+    {
+        let expected = "column names separated by commas".to_owned();
+        return Err(source.flaw(0, expected, format!("{only:?}")));
+    }
     if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
         let expected = "column names that differ".to_owned();
         return Err(source.flaw(0, expected, format!("{:?} twice", twice.1)));
@@ -78,6 +84,10 @@ mod tests {
         assert_eq!(
             complaint(b"a,b\n"),
             "x: at byte 0: expected column names and at least one row, found no rows"
+        );
+        assert_eq!(
+            complaint(b"a;b\n1,5;2\n"),
+            "x: at byte 0: expected column names separated by commas, found \"a;b\""
         );
         assert_eq!(complaint(b"a,b\n1,\xff\n"), "x: at byte 4: expected text in UTF-8, found other bytes");
         assert_eq!(

@@ -33,7 +33,7 @@ pub struct Entry {
     pub licence: &'static str,
     /// Channels, height, width.
     pub shape: [usize; 3],
-    /// The classes' names; their numbers where there are none.
+    /// The classes' names; empty if they have only numbers.
     pub names: &'static [&'static str],
     /// Training rows of each class.
     pub train: &'static [u64],

@@ -1,4 +1,4 @@
-//! Any CSV with a column of labels; another column may say whose a row is.
+//! Any CSV with a column of labels; another column may name the owner of each row.
 
 use super::distinct::{Distinct, present};
 use super::features::{Column, Entries, Features, test_rows, train_first};
@@ -19,7 +19,7 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     let mut table = table(&mut Source::open(path)?, LIMIT)?;
     let place = |key: &str, name: &str| {
         let unknown =
-            || format!("there is no column {name:?} for data.{key}: it has {}", table.names.join(", "));
+            || format!("data.{key} = {name:?} is not a column; the columns are {}", table.names.join(", "));
         table.names.iter().position(|column| column == name).ok_or_else(|| wrong(unknown()))
     };
     let label_place = place("label", label)?;
@@ -31,7 +31,10 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     }
     let Distinct { names: class_names, of: classes, merged } = distinct(&table, label_place);
     if class_names.len() < 2 {
-        return Err(wrong(format!("the column {label:?} has one value only; labels need at least two")));
+        return Err(wrong(format!("the column {label:?} has only one value; labels need at least two")));
+    }
+    if let Some(why) = regression(&class_names, table.rows.len()) {
+        return Err(wrong(format!("the column {label:?} {why}")));
     }
     notes.extend(merged.iter().map(|spellings| one_class(label, spellings)));
     let owners = group_place.map(|place| distinct(&table, place)).unwrap_or_default();
@@ -46,7 +49,7 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     let columns: Result<Vec<Column>, String> = inputs.map(|place| column(&table, place, &order)).collect();
     let features = Features::of(&columns.map_err(wrong)?, train);
     if features.width == 0 {
-        return Err(wrong(format!("there is no column beside {label:?} to learn from")));
+        return Err(wrong(format!("{label:?} is the only column; there are no inputs to learn from")));
     }
     notes.extend(features.notes.iter().cloned());
     let labels = order.iter().map(|row| classes[*row] as u32).collect();
@@ -65,7 +68,7 @@ fn without_missing(table: &mut Table, place: usize, key: &str) -> Result<Option<
         0 => Ok(None),
         all if all == before => Err(format!("the column {name:?} for data.{key} is empty in every row")),
         missing => Ok(Some(format!(
-            "{name}: {missing} of {before} are missing; these rows are left out, since data.{key} needs it"
+            "{name}: {missing} of {before} are missing; these rows are left out, since it is data.{key}"
         ))),
     }
 }
@@ -75,7 +78,20 @@ fn distinct(table: &Table, place: usize) -> Distinct {
 }
 
 fn one_class(column: &str, spellings: &[String]) -> String {
-    format!("{column}: {} are the same number and count as one value", spellings.join(", "))
+    format!("{column}: {} are the same number and are treated as one value", spellings.join(", "))
+}
+
+/// Why labels are not classes: fractional numbers, most of which occur once.
+fn regression(classes: &[String], rows: usize) -> Option<String> {
+    let fractional =
+        classes.iter().find(|name| name.parse().is_ok_and(|x: f64| x.is_finite() && x.fract() != 0.0))?;
+    (2 * classes.len() > rows).then(|| {
+        format!(
+            "has {} different values in {rows} rows, such as {fractional}; labels must be classes, and regression is \
+             not supported",
+            classes.len()
+        )
+    })
 }
 
 fn column(table: &Table, place: usize, order: &[usize]) -> Result<Column, String> {
@@ -92,8 +108,10 @@ fn column(table: &Table, place: usize, order: &[usize]) -> Result<Column, String
     values.dedup();
     if values.len() > CATEGORIES {
         return Err(format!(
-            "the column {name:?} has {} different texts; leave it out, or use numbers or at most {CATEGORIES} categories",
-            values.len()
+            "the column {name:?} has {} different values, and {:?} is not a number; remove the column, or use only \
+             numbers or at most {CATEGORIES} categories",
+            values.len(),
+            values.iter().find(|value| number(value).is_none()).unwrap_or(&""),
         ));
     }
     let categories = fields().map(|field| values.iter().position(|value| *value == field)).collect();
@@ -115,7 +133,7 @@ mod tests {
         "age,ward,town,sick\n1,a,Ulm,yes\n3,a,Rio,no\n5,b,Ulm,yes\n7,b,?,no\n9,a,Ulm,yes\n2,a,Rio,no\n";
 
     #[test]
-    fn labels_owners_numbers_and_categories_are_told_apart() {
+    fn labels_owners_numbers_and_categories_are_distinguished() {
         let loaded = read(TEXT, "sick", Some("ward")).unwrap();
         assert_eq!(loaded.class_names, ["no", "yes"]);
         assert_eq!(
@@ -129,7 +147,7 @@ mod tests {
         loaded.samples.read(4, &mut row);
         // Training ages 1, 3, 5, 7: mean 4, deviation sqrt(5); then Rio, Ulm.
         assert_eq!(row, [(5.0 / 5.0_f64.sqrt()) as f32, 0.0, 1.0]);
-        assert_eq!(loaded.notes, ["town: 1 of 6 are missing; none of its categories is set"]);
+        assert_eq!(loaded.notes, ["town: 1 of 6 are missing; their one-hot inputs are all 0"]);
     }
 
     #[test]
@@ -139,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_without_label_or_owner_is_left_out_and_told() {
+    fn a_row_without_label_or_owner_is_left_out_with_a_note() {
         let text = "x,ward,sick\n1,a,1\n2,b,0\n3,a,\n4,b,?\n5,a,NA\n6,?,1\n7,b,1.0\n8,a,0\n9,,0\n";
         let loaded = read(text, "sick", Some("ward")).unwrap();
         assert_eq!(loaded.class_names, ["0", "1"]);
@@ -148,9 +166,9 @@ mod tests {
         assert_eq!(
             loaded.notes[..3],
             [
-                "sick: 3 of 9 are missing; these rows are left out, since data.label needs it",
-                "ward: 2 of 6 are missing; these rows are left out, since data.group needs it",
-                "sick: 1, 1.0 are the same number and count as one value",
+                "sick: 3 of 9 are missing; these rows are left out, since it is data.label",
+                "ward: 2 of 6 are missing; these rows are left out, since it is data.group",
+                "sick: 1, 1.0 are the same number and are treated as one value",
             ]
         );
         let without = read("x,sick\n1,?\n2,\n", "sick", None).unwrap_err().to_string();
@@ -162,10 +180,25 @@ mod tests {
         let complaint = |label, group| read(TEXT, label, group).unwrap_err().to_string();
         assert!(
             complaint("label", None)
-                .ends_with("there is no column \"label\" for data.label: it has age, ward, town, sick")
+                .ends_with("data.label = \"label\" is not a column; the columns are age, ward, town, sick")
         );
-        assert!(complaint("sick", Some("x")).contains("there is no column \"x\" for data.group"));
+        assert!(complaint("sick", Some("x")).contains("data.group = \"x\" is not a column"));
+        let rows: String = (0..10).map(|row| format!("{row},{}.5\n", row / 2 + row % 4)).collect();
+        let target = read(&format!("x,price\n{rows}"), "price", None).unwrap_err().to_string();
+        assert!(
+            target.ends_with(
+                "the column \"price\" has 7 different values in 10 rows, such as 0.5; labels must be classes, and \
+                 regression is not supported"
+            ),
+            "{target}"
+        );
+        let rows: String = (0..99).map(|row| format!("{row}{},{}\n", ["", "y"][row / 98], row % 2)).collect();
+        let typo = read(&format!("age,label\n{rows}"), "label", None).unwrap_err().to_string();
+        assert!(
+            typo.contains("the column \"age\" has 99 different values, and \"98y\" is not a number; remove"),
+            "{typo}"
+        );
         let one = read("a,label\n1,x\n2,x\n", "label", None).unwrap_err().to_string();
-        assert!(one.ends_with("the column \"label\" has one value only; labels need at least two"), "{one}");
+        assert!(one.ends_with("the column \"label\" has only one value; labels need at least two"), "{one}");
     }
 }

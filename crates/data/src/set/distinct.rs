@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// Up to here every whole number has a float of its own; beyond, equal floats may be different identifiers.
+/// Up to here a float represents every whole number exactly; beyond, equal floats may be different identifiers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Whether a field holds a value.
@@ -17,7 +17,7 @@ pub(crate) fn present(field: &str) -> bool {
 pub(crate) struct Distinct {
     /// Each value's name: numbers in their order, then texts in theirs.
     pub(crate) names: Vec<String>,
-    /// For each row the place of its value.
+    /// For each row the index of its value.
     pub(crate) of: Vec<usize>,
     /// Numbers that were written in several ways, such as 1 and 1.0, each with its spellings.
     pub(crate) merged: Vec<Vec<String>>,

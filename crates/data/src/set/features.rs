@@ -1,7 +1,7 @@
 //! Columns of a table as numbers that a network can read.
 //!
-//! Numbers are standardised by the mean and deviation of the training rows. A missing number becomes the mean,
-//! and a further input says that it was missing. A category becomes one input per value, all 0 if it is missing.
+//! Numbers are standardised with the mean and standard deviation of the training rows. A missing number is replaced by
+//! the mean, with a missing-value indicator as a further input. Categories are one-hot, all 0 if missing.
 
 use fedtvd_core::train::Values;
 
@@ -14,7 +14,7 @@ pub(crate) struct Column {
     pub(crate) entries: Entries,
 }
 
-/// The entries of a column; none where one is missing.
+/// The entries of a column; `None` if missing.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Entries {
     /// Numbers.
@@ -35,7 +35,7 @@ pub(crate) struct Features {
 }
 
 impl Features {
-    /// The inputs of the columns; the first `train` rows decide what is mean and deviation.
+    /// The inputs of the columns; mean and standard deviation are those of the first `train` rows.
     pub(crate) fn of(columns: &[Column], train: usize) -> Self {
         let mut inputs: Vec<Vec<f32>> = Vec::new();
         let mut notes = Vec::new();
@@ -59,8 +59,8 @@ impl Features {
             };
             if missing > 0 {
                 let instead = match entries {
-                    Entries::Numbers(_) => "the mean stands in, and an input of its own says so",
-                    Entries::Categories(..) => "none of its categories is set",
+                    Entries::Numbers(_) => "the mean replaces them, and a missing-value indicator is added",
+                    Entries::Categories(..) => "their one-hot inputs are all 0",
                 };
                 notes.push(format!("{name}: {missing} of {rows} are missing; {instead}"));
             }
@@ -78,12 +78,12 @@ impl Features {
 fn standardised(numbers: &[Option<f64>], train: usize) -> Vec<f32> {
     let seen: Vec<f64> = numbers[..train].iter().flatten().copied().collect();
     let count = seen.len().max(1) as f64;
-    // Squares of 1e300 are beyond a float, so all is measured by the largest number first.
+    // Squares of 1e300 are beyond a float, so numbers are divided by the largest first.
     let largest = numbers.iter().flatten().fold(0.0, |most: f64, x| most.max(x.abs()));
     let unit = if largest > 1e100 { largest } else { 1.0 };
     let mean = seen.iter().map(|x| x / unit).sum::<f64>() / count;
     let deviation = (seen.iter().map(|x| (x / unit - mean).powi(2)).sum::<f64>() / count).sqrt();
-    // A column that does not vary says nothing; it becomes zeros, not a division by 0.
+    // A constant column carries no information; it becomes zeros instead of a division by 0.
     let scale = if deviation > 1e-12 * mean.abs() { 1.0 / deviation } else { 0.0 };
     let standard = |x: f64| ((x / unit - mean) * scale) as f32;
     numbers.iter().map(|x| x.map_or(0.0, standard)).collect()
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn missing_entries_are_filled_marked_and_told() {
+    fn missing_entries_are_filled_and_marked_with_a_note() {
         let columns = [
             column("age", Entries::Numbers(vec![Some(1.0), Some(3.0), None, Some(5.0)])),
             column("town", Entries::Categories(vec![Some(1), None, Some(0), Some(1)], 2)),
@@ -133,8 +133,8 @@ mod tests {
         assert_eq!(
             features.notes,
             [
-                "age: 1 of 4 are missing; the mean stands in, and an input of its own says so",
-                "town: 1 of 4 are missing; none of its categories is set"
+                "age: 1 of 4 are missing; the mean replaces them, and a missing-value indicator is added",
+                "town: 1 of 4 are missing; their one-hot inputs are all 0"
             ]
         );
     }

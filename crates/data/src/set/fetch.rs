@@ -27,12 +27,12 @@ pub struct Progress<'a> {
 #[derive(Debug, Error)]
 pub enum FetchError {
     /// It is in the program.
-    #[error("{0} is inside the program; there is nothing to fetch")]
+    #[error("{0} is embedded in the program; there is nothing to download")]
     Embedded(&'static str),
     /// The server cannot be reached, or stopped.
     #[error("{address}: {reason}; {}without a network, put the file {file} into {}", so_far(kept.as_deref()), folder.display())]
     Network {
-        /// What was asked for.
+        /// The address.
         address: String,
         /// What happened.
         reason: String,
@@ -52,7 +52,7 @@ pub enum FetchError {
         part: String,
         /// What was published.
         expected: String,
-        /// What came.
+        /// The SHA-256 of the download.
         found: String,
     },
     /// The disk.
@@ -63,14 +63,14 @@ pub enum FetchError {
         /// What the system says.
         error: std::io::Error,
     },
-    /// What came cannot be read.
+    /// The download cannot be read.
     #[error(transparent)]
     Flaw(#[from] Flaw),
 }
 
 fn so_far(kept: Option<&Path>) -> String {
     kept.map_or(String::new(), |kept| {
-        format!("what was downloaded is kept in {}, and fetching again resumes from there; ", kept.display())
+        format!("the partial download is kept in {}, and fetching again resumes it; ", kept.display())
     })
 }
 
@@ -114,9 +114,9 @@ struct Download<'a> {
 /// How a connection ended.
 enum Ending {
     Done,
-    /// It may be worth another.
+    /// Another one may help.
     Cut(String),
-    /// Asking again would not help.
+    /// Trying again would not help.
     Refused(String),
 }
 
@@ -167,7 +167,7 @@ impl<'a> Download<'a> {
                 Ending::Cut(reason) => (reason, true),
                 Ending::Refused(reason) => (reason, false),
             };
-            // A connection that brought something was worth it.
+            // A connection that made progress does not count as a failure.
             tries = if self.length(&self.kept) > before { 1 } else { tries + 1 };
             if tries >= TRIES || !again {
                 let (address, file) = (self.address.clone(), self.file.to_owned());
@@ -193,7 +193,7 @@ impl<'a> Download<'a> {
         match response.status() {
             StatusCode::PARTIAL_CONTENT => {}
             StatusCode::OK => done = 0,
-            // Everything is here already.
+            // Everything has been downloaded already.
             StatusCode::RANGE_NOT_SATISFIABLE => return Ok(Ending::Done),
             status if status.is_server_error() => {
                 return Ok(Ending::Cut(format!("the server answers {status}")));
@@ -222,7 +222,8 @@ impl<'a> Download<'a> {
             progress(Progress { file: self.file, done, total });
             if done > self.limit() {
                 self.remove()?;
-                let reason = format!("more than {} bytes came, too many for this file", self.limit());
+                let reason =
+                    format!("the server sent more than {} bytes, too many for this file", self.limit());
                 return Ok(Ending::Refused(reason));
             }
         }

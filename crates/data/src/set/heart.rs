@@ -1,7 +1,7 @@
 //! UCI heart disease: four hospitals, whether a patient has a narrowed vessel.
 //!
-//! A cholesterol or a blood pressure of 0 is no measurement (all of Switzerland's cholesterol is 0), so it counts
-//! as missing. Every fifth patient of each kind at each hospital is for testing.
+//! A cholesterol or a blood pressure of 0 is not a measurement (all of Switzerland's cholesterol values are 0): it is
+//! a missing value. Every fifth patient of each kind at each hospital is for testing.
 
 use super::catalogue::Entry;
 use super::features::{Column, Entries, Features, test_rows, train_first};

@@ -19,13 +19,13 @@ pub struct DataOptions {
     pub set: String,
     /// CSV: the column that holds the label.
     pub label: String,
-    /// CSV: the column that says whose a row is.
+    /// CSV: the column that names the owner of each row.
     pub group: Option<String>,
-    /// CSV, and folders without `test`: which share of each class is for testing.
+    /// CSV, and folders without `test`: the fraction of each class that is for testing.
     pub test: f64,
-    /// Training images are shifted by up to this many pixels.
+    /// Training images are shifted by up to this number of pixels.
     pub crop: usize,
-    /// Every second training image is mirrored.
+    /// Training images are mirrored with probability 1/2.
     pub flip: bool,
     /// Keeps r^c of class c, for training and testing.
     pub imbalance: f64,
@@ -52,11 +52,11 @@ pub struct Loaded {
     pub samples: Arc<Samples>,
     /// Who owns which training row, if the data says so.
     pub groups: Option<Groups>,
-    /// Mean and deviation by which the bytes of each channel are normalised; none if values are no bytes.
+    /// Mean and standard deviation that normalise the bytes of each channel; empty if values are not bytes.
     pub normal: Vec<(f32, f32)>,
     /// The classes' names.
     pub class_names: Vec<String>,
-    /// What a user should know about how the data was read.
+    /// Notes for the user about how the data was read.
     pub notes: Vec<String>,
 }
 
@@ -77,11 +77,11 @@ pub enum LoadError {
     Samples(#[from] SamplesError),
     /// Neither a name nor a path.
     #[error(
-        "data.set = \"{set}\" is no data set and no path: there are {}, folders of images by class and CSV files",
+        "data.set = \"{set}\" is neither a data set nor a path: use {}, a folder of images by class, or a CSV file",
         ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
     )]
     Unknown {
-        /// What was asked for.
+        /// The value of `data.set`.
         set: String,
     },
     /// A parameter outside its range.
@@ -92,7 +92,7 @@ pub enum LoadError {
         /// What it is.
         value: f64,
         /// What it may be.
-        range: &'static str,
+        range: String,
     },
     /// A table that cannot be read as labelled rows.
     #[error("{file}: {reason}")]
@@ -104,7 +104,7 @@ pub enum LoadError {
     },
 }
 
-/// Fails where a set is neither a name of the catalogue nor a path to something; nothing is read.
+/// Fails if a set is neither a name of the catalogue nor an existing path; nothing is read.
 pub fn known(set: &str) -> Result<(), LoadError> {
     match named(set).is_some() || Path::new(set).exists() {
         true => Ok(()),
@@ -116,19 +116,24 @@ impl DataOptions {
     /// Reads the data.
     pub fn load(&self, places: &Places) -> Result<Loaded, LoadError> {
         if !(self.imbalance > 0.0 && self.imbalance <= 1.0) {
-            let range = "0 (not itself) to 1";
+            let range = "above 0 to 1".to_owned();
             return Err(LoadError::Range { name: "imbalance", value: self.imbalance, range });
         }
         if !(0.0..=0.9).contains(&self.test) {
-            return Err(LoadError::Range { name: "test", value: self.test, range: "0 to 0.9" });
+            return Err(LoadError::Range { name: "test", value: self.test, range: "0 to 0.9".to_owned() });
         }
         let mut loaded = match named(&self.set) {
             Some(entry) => by_name(entry, places)?,
             None => self.by_path(Path::new(&self.set))?,
         };
+        let [_, height, width] = loaded.samples.shape();
+        if self.crop > 0 && self.crop >= height.min(width) {
+            let range = format!("0 to {}: samples are {height}x{width}", height.min(width) - 1);
+            return Err(LoadError::Range { name: "crop", value: self.crop as f64, range });
+        }
         loaded.notes.extend(self.without_effect());
         if loaded.samples.rows() == loaded.samples.train_rows() {
-            let note = "no rows are for testing, and a run needs some to judge its model by";
+            let note = "there are no test rows, and a run needs some to evaluate its model";
             loaded.notes.push(note.to_owned());
         }
         if self.imbalance < 1.0 {
@@ -141,14 +146,14 @@ impl DataOptions {
         Ok(loaded)
     }
 
-    /// Columns that were named where there is no table.
+    /// Notes on columns that are named although the data is not a table.
     fn without_effect(&self) -> Vec<String> {
         let table = named(&self.set).is_none() && Path::new(&self.set).is_file();
         let label = Some(self.label.as_str()).filter(|label| *label != Self::default().label);
         let idle = [("label", label), ("group", self.group.as_deref())];
         let note = |(key, name): (&str, Option<&str>)| {
             Some(format!(
-                "data.{key} = {} does nothing: {} is not a CSV file",
+                "data.{key} = {} has no effect: {} is not a CSV file",
                 name.filter(|_| !table)?,
                 self.set
             ))
@@ -200,10 +205,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_column_that_is_named_where_there_is_no_table_is_said_to_do_nothing() {
+    fn a_column_named_for_data_that_is_not_a_table_gets_a_note() {
         let options = DataOptions { group: Some("ward".to_owned()), ..DataOptions::default() };
         let notes = options.load(&Places::new(None)).unwrap().notes;
-        assert_eq!(notes, ["data.group = ward does nothing: fmnist-mini is not a CSV file"]);
+        assert_eq!(notes, ["data.group = ward has no effect: fmnist-mini is not a CSV file"]);
+    }
+
+    #[test]
+    fn images_are_not_shifted_by_their_whole_width() {
+        let load = |crop| DataOptions { crop, ..DataOptions::default() }.load(&Places::new(None));
+        assert_eq!(load(28).unwrap_err().to_string(), "data.crop = 28 is outside 0 to 27: samples are 28x28");
+        assert!(load(27).is_ok());
     }
 
     #[test]
@@ -214,7 +226,7 @@ mod tests {
         let set = path.to_str().unwrap().to_owned();
         let load =
             |test| DataOptions { set: set.clone(), test, ..DataOptions::default() }.load(&Places::new(None));
-        assert!(load(0.2).unwrap().notes[0].starts_with("no rows are for testing"));
+        assert!(load(0.2).unwrap().notes[0].starts_with("there are no test rows"));
         assert!(load(0.5).unwrap().notes.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Where data sets are looked for.
+//! Where data sets are searched for.
 
 use super::catalogue::Entry;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ pub(crate) enum Place {
     Archive(PathBuf),
 }
 
-/// A data set that is nowhere.
+/// A data set that was not found.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "{name} is not on this machine: looked for {} in {}; \
@@ -31,9 +31,9 @@ pub(crate) enum Place {
 pub struct Missing {
     /// Its name.
     pub name: String,
-    /// The files that would have been taken.
+    /// The files that were searched for.
     pub files: Vec<String>,
-    /// Where they were looked for.
+    /// Where they were searched for.
     pub looked: Vec<PathBuf>,
 }
 

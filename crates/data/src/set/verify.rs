@@ -19,7 +19,7 @@ pub struct Check {
     pub file: String,
     /// SHA-256 that its uncompressed bytes must have.
     pub expected: String,
-    /// SHA-256 that they have; none if the file is not there or cannot be read.
+    /// SHA-256 that they have; `None` if the file is missing or cannot be read.
     pub found: Option<String>,
     /// Where and why it cannot be read.
     pub flaw: Option<String>,
@@ -42,7 +42,7 @@ pub struct Verdict {
     pub expected_counts: [Vec<u64>; 2],
     /// Why the rows cannot be counted.
     pub flaw: Option<String>,
-    /// Whether all is as published.
+    /// Whether everything is as published.
     pub right: bool,
 }
 
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_byte_is_told() {
+    fn a_changed_byte_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let part = Part {
             name: "abc",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_file_is_told_with_its_place_and_the_others_are_still_hashed() {
+    fn a_truncated_file_is_reported_with_its_place_and_the_others_are_still_hashed() {
         let folder = tempfile::tempdir().unwrap();
         let part = |name| Part { name, address: None, length: 3, sha256: "" };
         let content: Vec<u8> = (0..100_000u32).flat_map(|x| x.wrapping_mul(x).to_le_bytes()).collect();

@@ -4,10 +4,10 @@
 //! a_k spaced evenly in logarithm from `alpha` to `alpha_even`, and ranked by their TVD to the reference. A Gaussian
 //! copula decides which size goes with which distribution: two normal numbers per client with Pearson
 //! correlation 2 sin(pi rho / 6) have rank correlation rho. The table of sizes and distributions is then fitted to
-//! what there is (its rows to the sizes, its columns to the classes), so that every row of data is dealt.
+//! the data (its rows to the sizes, its columns to the classes), so that every row of data is dealt.
 //!
 //! The fit, and whole rows at small clients, move the rank correlation of what is dealt. So the copula's own correlation
-//! is moved by bisection until that of the dealt rows is within [`tolerance`] of what was asked for; a draw that
+//! is moved by bisection until that of the dealt rows is within [`tolerance`] of the requested one; a draw that
 //! cannot reach it is drawn again.
 
 use super::dealt::{Terms, statistics};
@@ -30,14 +30,14 @@ pub struct Correlated {
     pub spread: f64,
     /// Rank correlation of size and TVD: 1 makes the large clients the skewed ones.
     pub correlation: f64,
-    /// The least rows of a client.
+    /// The minimum number of rows of a client.
     pub min_size: usize,
     /// How often to draw before giving up.
     pub tries: u32,
 }
 
-/// How far the rank correlation of a split may be from what was asked for: 0.02, or half the step between the values
-/// that so few clients can have, and never more than a quarter.
+/// How far the rank correlation of a split may be from the requested one: 0.02 or, with few clients, half the distance
+/// between two possible values; never more than a quarter.
 pub fn tolerance(clients: usize) -> f64 {
     let n = clients as f64;
     (6.0 / (n * (n * n - 1.0))).clamp(0.02, 0.25)
@@ -78,19 +78,19 @@ impl Correlated {
     }
 }
 
-/// What has been seen while looking for a split.
+/// The best results of the search for a split.
 struct Search<'a> {
     options: &'a Correlated,
     deck: &'a Deck<'a>,
     terms: &'a Terms<'a>,
     /// The smallest client of the best draw.
     smallest: usize,
-    /// The rank correlation nearest to what was asked for.
+    /// The rank correlation nearest to the requested one.
     nearest: Option<f64>,
 }
 
 impl Search<'_> {
-    /// The split of a draw with the rank correlation that was asked for, if it can have it.
+    /// The split of a draw with the requested rank correlation, if it can reach it.
     fn reached(&mut self, draw: &Draw) -> Option<Partition> {
         let asked = self.options.correlation;
         let (mut low, mut high, mut first_below) = (-1.0, 1.0, false);
@@ -133,7 +133,7 @@ impl Search<'_> {
     }
 }
 
-/// Everything random about a split, but for how sizes and skews go together.
+/// All random draws of a split, except how sizes and skews are coupled.
 struct Draw {
     /// Two independent normal numbers per client.
     normal: Vec<(f64, f64)>,
@@ -193,7 +193,7 @@ fn mixes(options: &Correlated, supply: &[f64], terms: &Terms, stream: &mut Strea
         // A class without rows has no gamma number.
         let log = |p: &f64| if *p > 0.0 { log_gamma(stream, a * p * supply.len() as f64) } else { 0.0 };
         let logs: Vec<f64> = p.iter().map(log).collect();
-        // Fitting needs positive entries; a billionth is as good as none.
+        // Fitting needs positive entries; a billionth is negligible.
         let some = |(w, open): (&f64, &bool)| if *open { w + 1e-9 } else { 0.0 };
         let weights: Vec<f64> = weights(&logs, &open).iter().zip(&open).map(some).collect();
         let sum: f64 = weights.iter().sum();
@@ -228,7 +228,7 @@ fn fit(table: &mut [(f64, Vec<f64>)], supply: &[f64]) {
     }
 }
 
-/// The place of each value among the sorted ones.
+/// The rank of each value.
 fn ranks(values: &[f64]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
@@ -252,7 +252,7 @@ mod tests {
         tries: 1000,
     };
 
-    /// What comes of a split of so many rows of each of 10 classes, thinned by a factor from class to class.
+    /// A split of `rows` rows of each of 10 classes, thinned by a factor from class to class.
     fn realised(
         split: Correlated,
         per_class: f64,
@@ -297,10 +297,13 @@ mod tests {
             error.starts_with("in 20 tries the rank correlation of size and TVD was at best 0."),
             "{error}"
         );
-        assert!(error.contains("1 (within 0.02) is asked for"), "{error}");
+        assert!(error.contains("1 (within 0.02) was requested"), "{error}");
         let alone =
             realised(Correlated { clients: 1, ..SPLIT }, 1200.0, 1.0, 1, 0.0).unwrap_err().to_string();
-        assert!(alone.starts_with("one client, or clients of equal size or skew"), "{alone}");
+        assert!(
+            alone.starts_with("the rank correlation of size and TVD is undefined for one client"),
+            "{alone}"
+        );
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! A split as a run uses it: who has which rows, and what a user should know about it.
+//! A split as a run uses it: which client has which rows, with notes for the user.
 
 use super::correlated::tolerance;
 use super::{Deck, Partition, PartitionFile, SplitError, SplitKind, SplitOptions};
@@ -13,7 +13,7 @@ pub struct Terms<'a> {
     pub set: &'a str,
     /// The run's seed, for splits without one of their own.
     pub seed: u64,
-    /// Share of its rows that each client keeps back from training, from 0 to below 1.
+    /// Fraction of its rows that each client holds out from training, from 0 to below 1.
     pub holdout: f64,
     /// The label distribution, over the data's classes, that the total variation distance is measured against; `None`
     /// for that of all clients together.
@@ -32,11 +32,11 @@ impl Terms<'_> {
 pub struct Dealt {
     /// Who has which training rows.
     pub partition: Partition,
-    /// Which of them each client trains on and keeps back.
+    /// Which of them each client trains on and which it holds out.
     pub clients: Vec<ClientRows>,
-    /// The clients' names, where they have any.
+    /// The clients' names, if they have any.
     pub names: Option<Vec<String>>,
-    /// What a user should know about the split.
+    /// Notes about the split for the user.
     pub notes: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl From<Partition> for Dealt {
 }
 
 impl Dealt {
-    /// What a result names this split by: who has which rows and keeps which of them back.
+    /// The hash that identifies this split in results: who has which rows and holds out which of them.
     pub fn hash(&self) -> String {
         holdout::hash(&self.partition, &self.clients)
     }
@@ -99,7 +99,7 @@ impl SplitOptions {
         Ok(dealt)
     }
 
-    /// A number of clients that was asked for where the data says how many there are.
+    /// A note on a requested number of clients if the data determines the number.
     fn without_effect(&self, dealt: &Dealt) -> Option<String> {
         let (asked, there) = (self.clients, dealt.partition.clients.len());
         let idle = asked != there && asked != Self::default().clients;
@@ -110,25 +110,25 @@ impl SplitOptions {
         };
         idle.then(|| {
             let kind = self.kind.word();
-            format!("split.clients = {asked} does nothing with split.kind = {kind}: there are {there} {why}")
+            format!("split.clients = {asked} has no effect with split.kind = {kind}: there are {there} {why}")
         })
     }
 
-    /// What has come of a rank correlation that was asked for.
+    /// A note on a requested rank correlation and the one achieved.
     fn reached(&self, dealt: &Dealt, deck: &Deck, terms: &Terms) -> Option<String> {
         let asked = self.asked_correlation()?;
         let Statistics { size_tvd_correlation: pearson, size_tvd_rank_correlation: rank, .. } =
             dealt.statistics(deck, terms);
-        let shown = |r: Option<f64>| r.map_or("none".to_owned(), |r| format!("{r:.3}"));
+        let shown = |r: Option<f64>| r.map_or("undefined".to_owned(), |r| format!("{r:.3}"));
         Some(format!(
-            "rank correlation of size and TVD: asked for {asked}, got {} (within {}); Pearson's is {}",
+            "rank correlation of size and TVD: requested {asked}, achieved {} (tolerance {}); Pearson's correlation is {}",
             shown(rank),
             tolerance(self.clients),
             shown(pearson)
         ))
     }
 
-    /// A drawn split whose clients have `min_size` rows beside those that they keep back.
+    /// A drawn split whose clients have `min_size` rows besides those that they hold out.
     fn with_enough(&self, deck: &Deck, terms: &Terms) -> Result<Dealt, SplitError> {
         let rows = holdout::rows_for(self.min_size, terms.holdout);
         let enough = Self { min_size: rows, ..self.clone() };
@@ -136,8 +136,8 @@ impl SplitOptions {
             Ok(partition) => Ok(Dealt::from(partition)),
             Err(SplitError::Tries { tries, .. }) if self.kind == SplitKind::Quantity => {
                 let note = format!(
-                    "no draw of {tries} gave every client {rows} rows: each got these first, and the rest is dealt in \
-                     Dirichlet({}) proportions",
+                    "none of {tries} draws gave every client {rows} rows: each client got {rows} rows first, and the rest was \
+                     divided in Dirichlet({}) proportions",
                     self.beta
                 );
                 let partition = enough.quantity().after_the_least(deck, terms.seed);
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_client_has_the_least_rows_to_train_on_beside_what_it_keeps_back() {
+    fn every_client_has_its_minimum_of_rows_to_train_on_besides_its_hold_out() {
         let labels: Vec<u32> = (0..2000).map(|row| row % 10).collect();
         let deck = Deck { labels: &labels, classes: 10, groups: None };
         let options = SplitOptions { clients: 20, alpha: 0.3, min_size: 20, ..SplitOptions::default() };
@@ -167,28 +167,28 @@ mod tests {
         assert_eq!(deal(0.0).unwrap().partition, options.drawn(&deck, &terms(0.0)).unwrap());
         assert_eq!(
             deal(0.9).unwrap_err().to_string(),
-            "with split.holdout = 0.9 a client needs 191 rows for 20 to train on: 20 clients with at least 191 rows \
-             each need 3820 rows, but there are 2000"
+            "with split.holdout = 0.9 a client needs 191 rows to have 20 to train on: 20 clients with at least 191 \
+             rows each need 3820 rows, but there are 2000"
         );
     }
 
     const UNSEEDED: Terms = Terms { set: "x", seed: 1, holdout: 0.0, reference: None };
 
     #[test]
-    fn sizes_that_are_too_unequal_for_the_least_rows_are_dealt_after_them_and_told() {
+    fn sizes_too_unequal_for_the_minimum_are_dealt_after_it_with_a_note() {
         let labels: Vec<u32> = (0..12_000).map(|row| row % 10).collect();
         let deck = Deck { labels: &labels, classes: 10, groups: None };
         let options = SplitOptions { kind: SplitKind::Quantity, tries: 20, ..SplitOptions::default() };
         let dealt = options.deal(&deck, &UNSEEDED).unwrap();
         let sizes: Vec<usize> = dealt.partition.clients.iter().map(Vec::len).collect();
         assert_eq!((sizes.iter().min(), sizes.iter().sum::<usize>()), (Some(&2), 12_000));
-        assert!(dealt.notes[0].starts_with("no draw of 20 gave every client 2 rows"), "{:?}", dealt.notes);
+        assert!(dealt.notes[0].starts_with("none of 20 draws gave every client 2 rows"), "{:?}", dealt.notes);
         let even = SplitOptions { beta: 10.0, ..options };
         assert!(even.deal(&deck, &UNSEEDED).unwrap().notes.is_empty());
     }
 
     #[test]
-    fn data_with_owners_suggests_them_and_says_that_clients_are_not_counted() {
+    fn data_with_owners_suggests_them_and_notes_that_split_clients_has_no_effect() {
         let labels = [0, 1, 0, 1];
         let names = ["Cleveland", "Hungary"].map(str::to_owned).to_vec();
         let groups = crate::split::Groups { names, of: vec![0, 1, 1, 1] };
@@ -203,7 +203,7 @@ mod tests {
             let options = SplitOptions { kind: SplitKind::Natural, clients, ..SplitOptions::default() };
             options.deal(&deck, &UNSEEDED).unwrap().notes
         };
-        let said = ["split.clients = 7 does nothing with split.kind = natural: there are 2 owners"];
+        let said = ["split.clients = 7 has no effect with split.kind = natural: there are 2 owners"];
         assert_eq!(
             (natural(7), natural(2), natural(100)),
             (said.map(str::to_owned).to_vec(), vec![], vec![])

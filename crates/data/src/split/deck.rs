@@ -1,4 +1,4 @@
-//! What is dealt: the training rows with their labels and, where there is one, their natural owner.
+//! What is dealt: the training rows with their labels and, if known, their natural owner.
 
 use super::SplitError;
 use super::partition::Partition;
@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 pub struct Groups {
     /// The owners' names.
     pub names: Vec<String>,
-    /// For each training row the place of its owner in `names`.
+    /// For each training row the index of its owner in `names`.
     pub of: Vec<u32>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Deck<'a> {
         Self { labels, classes: samples.classes(), groups }
     }
 
-    /// SHA-256 of the labels: what a saved partition knows its data by.
+    /// SHA-256 of the labels, by which a saved partition identifies its data.
     pub fn labels_hash(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(b"fedtvd labels 1\n");

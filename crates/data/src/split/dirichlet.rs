@@ -20,7 +20,7 @@ pub struct Dirichlet {
     pub clients: usize,
     /// Concentration: small is skewed.
     pub alpha: f64,
-    /// The least rows of a client.
+    /// The minimum number of rows of a client.
     pub min_size: usize,
     /// Whether a client above the mean size gets nothing of the classes that follow.
     pub self_balancing: bool,
@@ -77,7 +77,7 @@ fn deal(
     dealt
 }
 
-/// The weights of open clients; equal ones where these are all 0.
+/// The weights of open clients; equal if these are all 0.
 fn kept(weights: &[f64], open: &[bool]) -> Vec<f64> {
     let only_open = |(weight, open): (&f64, &bool)| if *open { *weight } else { 0.0 };
     let kept: Vec<f64> = weights.iter().zip(open).map(only_open).collect();
@@ -110,7 +110,7 @@ mod tests {
         let tie = &golden["tie_case"];
         assert_eq!(dealt(&golden["proportions"], false), lists::<u32>(&golden["no_balancing"]));
         assert_eq!(dealt(&golden["proportions"], true), lists::<u32>(&golden["self_balancing_flower_gt"]));
-        // NIID-Bench closes a client at the mean size, we above it: the same where nobody has exactly the mean.
+        // NIID-Bench closes a client at the mean size, we above it: the same unless a client has exactly the mean.
         assert_eq!(dealt(&golden["proportions"], true), lists::<u32>(&golden["self_balancing_niidbench_ge"]));
         assert_eq!(dealt(&tie["proportions"], true), lists::<u32>(&tie["flower_gt"]));
         assert_ne!(dealt(&tie["proportions"], true), lists::<u32>(&tie["niidbench_ge"]));
@@ -148,7 +148,7 @@ mod tests {
         );
         assert_eq!(
             refused(Dirichlet { alpha: 0.001, min_size: 10, tries: 3, ..split }),
-            "in 3 tries the smallest client had at most 0 rows, and 10 are asked for: \
+            "in 3 tries the smallest client had at most 0 rows, but min_size is 10: \
              make the split less skewed, or use fewer clients or a smaller min_size"
         );
     }

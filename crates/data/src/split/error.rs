@@ -42,7 +42,7 @@ pub enum SplitError {
     },
     /// No try gave every client enough rows.
     #[error(
-        "in {tries} tries the smallest client had at most {best} rows, and {min_size} are asked for: \
+        "in {tries} tries the smallest client had at most {best} rows, but min_size is {min_size}: \
          make the split less skewed, or use fewer clients or a smaller min_size"
     )]
     Tries {
@@ -53,10 +53,12 @@ pub enum SplitError {
         /// How many rows each client must have.
         min_size: usize,
     },
-    /// Too few rows beside those that clients keep back.
-    #[error("with split.holdout = {holdout} a client needs {rows} rows for {min_size} to train on: {error}")]
+    /// Too few rows besides those that clients hold out.
+    #[error(
+        "with split.holdout = {holdout} a client needs {rows} rows to have {min_size} to train on: {error}"
+    )]
     Holdout {
-        /// The share that is kept back.
+        /// The fraction that is held out.
         holdout: f64,
         /// How many rows each client must have.
         rows: usize,
@@ -67,12 +69,12 @@ pub enum SplitError {
     },
     /// No try came near the rank correlation.
     #[error(
-        "in {tries} tries the rank correlation of size and TVD was at best {nearest:.3}, and {asked} (within \
-         {tolerance}) is asked for: ask for less, or use a smaller spread, fewer clients or a larger min_size, since a \
+        "in {tries} tries the rank correlation of size and TVD was at best {nearest:.3}, but {asked} (within \
+         {tolerance}) was requested: request less, or use a smaller spread, fewer clients or a larger min_size, since a \
          client of a few rows cannot be even"
     )]
     Correlation {
-        /// What was asked for.
+        /// The requested value.
         asked: f64,
         /// What came nearest.
         nearest: f64,
@@ -83,7 +85,7 @@ pub enum SplitError {
     },
     /// Sizes or skews without any variation.
     #[error(
-        "one client, or clients of equal size or skew, have no rank correlation of size and TVD: use more clients, \
+        "the rank correlation of size and TVD is undefined for one client, or for clients of equal size or skew: use more clients, \
          a spread above 0, or alpha_even above alpha"
     )]
     NoCorrelation,
@@ -121,7 +123,7 @@ pub enum SplitError {
         /// Who.
         name: String,
     },
-    /// A file of a saved partition is asked for and not named.
+    /// `split.kind = "file"` without a file.
     #[error("split.kind = \"file\" needs split.file, the path of a partition.json")]
     NoFile,
     /// A saved partition that cannot be used.
@@ -134,7 +136,7 @@ impl SplitError {
         Self::Range { name, value, range: range.to_owned() }
     }
 
-    /// The same, saying that clients need more rows because they keep some back.
+    /// The same, saying that clients need more rows because they hold some out.
     pub(crate) fn beside_holdout(self, min_size: usize, rows: usize, holdout: f64) -> Self {
         match self {
             Self::Tries { min_size: least, .. } | Self::Rows { min_size: least, .. }

@@ -14,13 +14,13 @@ pub struct PartitionFile {
     pub set: String,
     /// How many training rows it has.
     pub rows: usize,
-    /// [`Deck::labels_hash`] of its training rows; older files have none.
+    /// [`Deck::labels_hash`] of its training rows; absent in older files.
     #[serde(default)]
     pub labels: Option<String>,
-    /// The partition's hash; checked when it is there.
+    /// The partition's hash; checked if present.
     #[serde(default)]
     pub hash: Option<String>,
-    /// The clients' names, where they have any.
+    /// The clients' names, if they have any.
     #[serde(default)]
     pub names: Option<Vec<String>>,
     /// Each client's training rows.
@@ -43,7 +43,7 @@ pub enum FileFlaw {
     /// It cannot be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// It is no such JSON.
+    /// It is not JSON of this form.
     #[error("at byte {offset}: expected a partition with set, rows and clients, found {error}")]
     Json {
         /// Where.
@@ -56,7 +56,7 @@ pub enum FileFlaw {
     OtherData {
         /// Rows that it was made for.
         expected: usize,
-        /// Rows that there are.
+        /// Rows of the data set.
         found: usize,
     },
     /// It was made for data with other labels.
@@ -64,18 +64,18 @@ pub enum FileFlaw {
     OtherLabels {
         /// The set that it was made for.
         made_for: String,
-        /// The set that there is.
+        /// The set in use.
         set: String,
     },
     /// It was made for a set of another name, and nothing says that they are the same.
     #[error(
-        "the partition was made for {made_for}, not for {set}, and has no hash of the labels that would show \
-         whether they are the same; save it again, or put {set:?} into its \"set\" if they are"
+        "the partition was made for {made_for}, not for {set}, and has no hash of the labels to show \
+         whether they are the same; save it again, or set its \"set\" to {set:?} if they are"
     )]
     OtherSet {
         /// The set that it was made for.
         made_for: String,
-        /// The set that there is.
+        /// The set in use.
         set: String,
     },
     /// Names that are not one for each client.
@@ -113,11 +113,11 @@ pub enum FileFlaw {
         client: usize,
     },
     /// Lists that are not those that were saved.
-    #[error("the partition says that its hash is {expected}, but its lists have {found}")]
+    #[error("the partition states the hash {expected}, but its lists have the hash {found}")]
     Hash {
-        /// What it says.
+        /// The hash in the file.
         expected: String,
-        /// What it is.
+        /// The hash of its lists.
         found: String,
     },
 }
@@ -192,7 +192,7 @@ impl PartitionFile {
         }
     }
 
-    /// Whether the file was made for this data, with a note where that is not certain.
+    /// Whether the file was made for this data, with a note if that is not certain.
     fn same_labels(&self, set: &str, deck: &Deck) -> Result<Vec<String>, FileFlaw> {
         let others = || (self.set.clone(), set.to_owned());
         match &self.labels {
@@ -210,8 +210,8 @@ impl PartitionFile {
                 Err(FileFlaw::OtherSet { made_for, set })
             }
             None => Ok(vec![format!(
-                "the saved partition has no hash of the labels: that it is of this {set} is known by its name and \
-                 its {} rows only",
+                "the saved partition has no hash of the labels: only its name and its {} rows show that it was made \
+                 for this {set}",
                 self.rows
             )]),
         }
@@ -260,14 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_left_out_are_told() {
+    fn a_note_counts_the_rows_that_are_left_out() {
         let partition = Partition::new(vec![vec![0], vec![2]]);
         let dealt = PartitionFile::new("x", &DECK, &partition, None).dealt("x", &DECK).unwrap();
         assert_eq!(dealt.notes, ["the saved partition leaves out 2 of 4 training rows"]);
     }
 
     #[test]
-    fn a_file_that_is_no_partition_is_named_with_its_place() {
+    fn a_file_that_is_not_a_partition_is_named_with_its_place() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("partition.json");
         std::fs::write(&path, "{\"set\": \"x\",\n \"rows\": -4}").unwrap();
@@ -300,7 +300,8 @@ mod tests {
             "the partition has 1 names for 2 clients; each needs one"
         );
         assert!(
-            complaint(r#"{"set": "x", "rows": 4, "hash": "00", "clients": [[0, 1]]}"#).contains("hash is 00")
+            complaint(r#"{"set": "x", "rows": 4, "hash": "00", "clients": [[0, 1]]}"#)
+                .contains("states the hash 00")
         );
     }
 }

@@ -14,7 +14,7 @@ pub struct Labels {
     pub clients: usize,
     /// Labels of a client.
     pub labels: usize,
-    /// The least rows of a client.
+    /// The minimum number of rows of a client.
     pub min_size: usize,
     /// How often to draw before giving up.
     pub tries: u32,

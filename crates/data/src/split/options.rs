@@ -64,7 +64,7 @@ pub struct SplitOptions {
     pub clients: usize,
     /// Concentration of `dirichlet` (per class), `hsu` (total) and the most skewed client of `correlated`.
     pub alpha: f64,
-    /// The least rows of a client.
+    /// The minimum number of rows of a client.
     pub min_size: usize,
     /// `dirichlet`: whether a client above the mean size gets nothing of the classes that follow.
     pub self_balancing: bool,
@@ -84,7 +84,7 @@ pub struct SplitOptions {
     pub alpha_even: f64,
     /// `file`: where the partition is.
     pub file: Option<PathBuf>,
-    /// Its own seed; the run's if none.
+    /// Seed of the split; the run's seed if `None`.
     pub seed: Option<u64>,
 }
 
@@ -111,7 +111,7 @@ impl Default for SplitOptions {
 }
 
 impl SplitOptions {
-    /// The rank correlation of size and TVD that the split was asked for.
+    /// The requested rank correlation of size and TVD.
     pub fn asked_correlation(&self) -> Option<f64> {
         (self.kind == SplitKind::Correlated).then_some(self.correlation)
     }

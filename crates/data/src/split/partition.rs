@@ -18,7 +18,7 @@ impl Partition {
         Self { clients }
     }
 
-    /// SHA-256 of the lists and their lengths: what a result names its split by.
+    /// SHA-256 of the lists and their lengths, which identifies the split in results.
     pub fn hash(&self) -> String {
         let mut hash = Sha256::new();
         hash.update(b"fedtvd partition 1\n");
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_tells_who_has_a_row_but_not_in_which_order_it_was_dealt() {
+    fn the_hash_depends_on_who_has_a_row_but_not_on_the_order_of_dealing() {
         let hash = |clients: &[&[u32]]| Partition::new(clients.iter().map(|c| c.to_vec()).collect()).hash();
         assert_eq!(hash(&[&[1, 2], &[3]]), hash(&[&[2, 1], &[3]]));
         assert_ne!(hash(&[&[1, 2], &[3]]), hash(&[&[1], &[2, 3]]));

@@ -1,6 +1,6 @@
 //! Quantity skew: sizes in proportions ~ Dir(beta, ..., beta), labels IID.
 //!
-//! Li et al. 2022 (NIID-Bench, arXiv 2102.02079). Where no draw gives every client its least rows, each gets these first
+//! Li et al. 2022 (NIID-Bench, arXiv 2102.02079). If no draw gives every client its minimum size, each gets that first
 //! and the rest is dealt in proportions ~ Dir(beta, ..., beta).
 
 use super::gamma::{log_gamma, weights};
@@ -15,7 +15,7 @@ pub struct Quantity {
     pub clients: usize,
     /// Concentration: small makes sizes unequal.
     pub beta: f64,
-    /// The least rows of a client.
+    /// The minimum number of rows of a client.
     pub min_size: usize,
     /// How often to draw before giving up.
     pub tries: u32,
@@ -32,7 +32,7 @@ impl Quantity {
         })
     }
 
-    /// The first draw's proportions of what is left when every client has its least rows.
+    /// The first draw's proportions, applied to the rows left after every client has its minimum.
     pub(crate) fn after_the_least(&self, deck: &Deck, seed: u64) -> Partition {
         let (shares, rows) = self.attempt(deck, seed, 0);
         let (least, rest) = rows.split_at(self.clients * self.min_size);

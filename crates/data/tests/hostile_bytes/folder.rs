@@ -24,7 +24,7 @@ pub(crate) fn site_files() -> Vec<Vec<u8>> {
 pub(crate) fn own_folder() -> &'static Path {
     static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
     let made = || {
-        // In memory where there is such a folder.
+        // In memory if there is such a folder.
         let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
         let folder = folder.expect("a folder for temporary files");
         SITE.iter().zip(site_files()).for_each(|(name, file)| put(folder.path(), name, &file[1..]));

@@ -22,7 +22,7 @@ pub(crate) struct Isa(Set);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Set {
     Plain,
-    /// Registers as wide as the widest, for testing on machines that have none.
+    /// Sixteen lanes emulated with an array, for testing on machines without AVX-512.
     #[cfg(test)]
     Plain16,
     #[cfg(target_arch = "x86_64")]

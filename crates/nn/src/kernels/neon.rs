@@ -42,7 +42,7 @@ impl Vector for Neon {
 
     #[inline(always)]
     fn max(self, other: Self) -> Self {
-        // Not `vmaxq_f32`, which gives NaN where either is.
+        // Not `vmaxq_f32`, which gives NaN if either is.
         let larger = |a, b| unsafe { vbslq_f32(vcgtq_f32(a, b), a, b) };
         Self(larger(self.0, other.0), larger(self.1, other.1))
     }

@@ -48,7 +48,7 @@ impl Table {
         Self { taps, places, farthest_tap, farthest_place }
     }
 
-    /// Numbers of `b` that registers of so many lanes reach.
+    /// Length of `b` that registers with this number of lanes need.
     pub(super) fn b_len(&self, lanes: usize) -> usize {
         self.farthest_tap.b as usize + self.farthest_place.b as usize + lanes
     }

@@ -42,7 +42,7 @@ pub(crate) trait Vector: Copy {
     /// self - other.
     fn less(self, other: Self) -> Self;
 
-    /// The larger of both, lane by lane; `other` where one of them is NaN.
+    /// The larger of both, lane by lane; `other` if one of them is NaN.
     fn max(self, other: Self) -> Self;
 
     /// Itself where `a` equals `b`, else zero.
@@ -52,7 +52,7 @@ pub(crate) trait Vector: Copy {
     fn sum(self) -> f32;
 }
 
-/// Plain numbers: for machines without any of the instruction sets below.
+/// An array of numbers, for machines without any of the instruction sets below.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<const N: usize>([f32; N]);
 

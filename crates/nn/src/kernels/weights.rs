@@ -91,7 +91,7 @@ fn row_parts(rows: usize) -> impl Iterator<Item = usize> {
     even_parts(rows, if rows <= 6 { 6 } else { 4 })
 }
 
-/// Most columns of a block of so many rows.
+/// The most columns of a block with this number of rows.
 #[inline(always)]
 fn columns(rows: usize) -> usize {
     if rows > 4 { 2 } else { 3 }

@@ -33,7 +33,7 @@ impl Layer for AveragePool {
     }
 }
 
-/// What each pixel of a window counts.
+/// The weight of each pixel of a window.
 fn share(pool: &Windows) -> f32 {
     1.0 / (pool.size * pool.size) as f32
 }

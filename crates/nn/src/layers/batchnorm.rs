@@ -10,7 +10,7 @@
 //! dscale = Σ dy h;   dshift = Σ dy;   dx = scale / sqrt(v + eps) * (dy - Σ dy / k - h Σ dy h / k)
 //! ```
 //!
-//! With a single value per channel (k = 1) the running variance keeps its value, as it has no unbiased one.
+//! With a single value per channel (k = 1) the unbiased variance is undefined, and the running variance stays as it is.
 
 use super::{Buffers, Layer, Mode};
 use crate::kernels::aligned::Aligned;
@@ -74,7 +74,7 @@ impl Layer for BatchNorm {
     fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]) {
         let (isa, samples) = (buffers.isa, buffers.samples);
         let mut dy = std::mem::take(&mut buffers.gradients[self.output.gradient]);
-        // A skipped gradient has no buffer of its own to lend; the empty slice is never touched.
+        // A skipped gradient has no buffer; the empty slice is never accessed.
         let mut taken = |port: Option<Port>| match port {
             Some(port) if port.write != Write::Skip => std::mem::take(&mut buffers.gradients[port.gradient]),
             _ => Aligned::default(),
@@ -217,7 +217,7 @@ impl Work for Backward<'_> {
 }
 
 impl Backward<'_> {
-    /// Σ dy and Σ dy h of a channel, after undoing the ReLU in dy and passing dy on to what was added.
+    /// Σ dy and Σ dy h of a channel, after applying the ReLU's backward pass to dy and passing dy on to the shortcut.
     #[inline(always)]
     fn sums<V: Vector>(&mut self, channel: usize) -> (f64, f64) {
         let norm = self.norm;

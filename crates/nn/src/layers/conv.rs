@@ -53,7 +53,7 @@ impl Window {
 }
 
 impl Conv {
-    /// Binds a convolution; `relu` follows it, and `masks` says that its own backward pass undoes that.
+    /// Binds a convolution; `relu` follows it, and `masks` says that its own backward pass includes the ReLU's.
     pub(crate) fn new(
         input: Port,
         output: Port,

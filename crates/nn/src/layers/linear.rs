@@ -32,7 +32,7 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// Binds a linear layer; `relu` follows it, and `masks` says that its own backward pass undoes that.
+    /// Binds a linear layer; `relu` follows it, and `masks` says that its own backward pass includes the ReLU's.
     pub(crate) fn new(
         input: Port,
         output: Port,

@@ -26,11 +26,11 @@ pub(crate) trait Layer: Send {
     /// set, not added to.
     fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]);
 
-    /// Moves running statistics after a forward pass in training; most layers have none.
+    /// Updates running statistics after a forward pass in training; most layers have none.
     fn remember(&self, _params: &mut [f32]) {}
 }
 
-/// Whether values are for training, and where randomness comes from then.
+/// Whether a forward pass is for training and, if so, its source of randomness.
 pub(crate) enum Mode<'a> {
     /// Batch statistics; dropout draws from the stream.
     Training(&'a mut Stream),

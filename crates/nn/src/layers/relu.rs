@@ -5,7 +5,7 @@ use crate::kernels::isa::Work;
 use crate::kernels::vector::Vector;
 use crate::map::{Map, Port, Write};
 
-/// A ReLU that no other layer does on its way.
+/// A ReLU that is not fused into another layer.
 pub(crate) struct Relu {
     pub(crate) input: Port,
     pub(crate) output: Port,
@@ -43,7 +43,7 @@ impl Layer for Relu {
     }
 }
 
-/// The backward pass of a ReLU that a layer did on its way: zero in dy wherever y is not positive.
+/// The backward pass of a fused ReLU: zero in dy wherever y is not positive.
 pub(crate) fn mask(buffers: &mut Buffers, output: &Port) {
     let groups = buffers.groups();
     let y = &buffers.values[output.value];

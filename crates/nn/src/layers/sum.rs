@@ -1,4 +1,4 @@
-//! The end of a residual block that no norm does on its way: y = long + short, then perhaps a ReLU.
+//! The sum at the end of a residual block, if not fused into a norm: y = body + shortcut, then perhaps a ReLU.
 
 use super::relu::mask;
 use super::{Buffers, Layer, Mode, disjoint};

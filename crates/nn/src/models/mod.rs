@@ -43,13 +43,13 @@ pub const ALL: &[Model] = &[
     resnet::RESNET34_GN,
 ];
 
-/// Why there is no such model.
+/// Why a model cannot be made.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ModelError {
     /// No model has this name.
     #[error("no model is called {name}; there are {known}")]
     Unknown {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The names that exist.
         known: String,

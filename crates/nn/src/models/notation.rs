@@ -7,8 +7,8 @@
 //! maxpool 2              also: maxpool 3 stride 2        avgpool 2
 //! groupnorm 2            groups
 //! dropout 0.25           rate
-//! residual {             the long way follows
-//! } shortcut {           the short way follows; may be left out
+//! residual {             the layers of the block follow
+//! } shortcut {           the layers of its shortcut follow; optional
 //! }
 //! ```
 //!
@@ -20,16 +20,16 @@ use thiserror::Error;
 /// What is wrong with a line, or with the network that the lines make.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum LayersError {
-    /// A line that says nothing known.
+    /// A line that is not a layer, or does not fit.
     #[error("line {line} ({text}), where the shape is {}x{}x{}: {why}", .shape[0], .shape[1], .shape[2])]
     Line {
         /// Counted from 1.
         line: usize,
-        /// What it says.
+        /// Its text.
         text: String,
         /// The shape that reaches it.
         shape: Shape,
-        /// What would have been right.
+        /// What was expected.
         why: String,
     },
     /// A block without an end.
@@ -38,7 +38,7 @@ pub enum LayersError {
         /// Where it opens, counted from 1.
         line: usize,
     },
-    /// All lines fit, but not what they end with.
+    /// All lines fit, but the last shape is wrong.
     #[error(transparent)]
     Network(#[from] NetworkError),
 }
@@ -168,7 +168,7 @@ impl Reader<'_> {
             }
         };
         match words.next() {
-            Some(word) => Err(format!("{word} is one word too many")),
+            Some(word) => Err(format!("unexpected {word} at the end")),
             None => Ok(layer),
         }
     }
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_has_a_long_and_a_short_way() {
+    fn a_block_has_a_body_and_a_shortcut() {
         let text = "residual {\n conv 8 3x3 stride 2 pad 1 nobias\n groupnorm 2\n} shortcut {\n conv 8 1x1 stride 2\n}\n\
                     residual {\n relu\n}\nglobalpool\nlinear";
         let network = read(text, [4, 6, 6], 3).unwrap();
@@ -234,7 +234,7 @@ mod tests {
         assert!(
             error("tanh").starts_with("line 1 (tanh), where the shape is 1x28x28: tanh is not one of conv")
         );
-        assert_eq!(error("relu 3"), "line 1 (relu 3), where the shape is 1x28x28: 3 is one word too many");
+        assert_eq!(error("relu 3"), "line 1 (relu 3), where the shape is 1x28x28: unexpected 3 at the end");
         assert_eq!(error("relu\nresidual {\nrelu"), "line 2 opens a residual block that no } closes");
         assert_eq!(
             error("flatten\n}"),
