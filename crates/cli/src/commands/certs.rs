@@ -95,7 +95,6 @@ struct Issued {
 }
 
 impl Certs {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         match &self.action {
             Action::Init { place, host, days } => {

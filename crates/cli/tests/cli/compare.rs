@@ -71,20 +71,17 @@ fn a_parameter_goes_to_every_strategy_that_takes_it() {
 fn wrong_requests_exit_with_2() {
     let refusals: &[(&[&str], &str)] = &[
         (&["--seeds", "0"], "--seeds 0 is neither a number of seeds above 0 nor a list such as 3,7"),
-        (
-            &["--seeds", "1000000000000"],
-            "--seeds asks for 1000000000000 seeds; at most 1000 can be compared at once",
-        ),
+        (&["--seeds", "1000000000000"], "--seeds 1000000000000 is too many; at most 1000 seeds are allowed"),
         (
             &["--seeds", "3,9223372036854775808"],
             "seed = 9223372036854775808 is not allowed; it must be a whole number",
         ),
-        (&["--workers", "1000000"], "--workers 1000000 is too many; at most 1024 can work"),
+        (&["--workers", "1000000"], "--workers 1000000 is too large; it must be at most 1024"),
         (&["--rounds", "0"], "rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"),
         (&["--set", "data.set=cifar1"], "data.set = \"cifar1\" is no data set"),
         (&["--strategies", "fedavg,fedtvd+uniform"], "fedtvd and uniform both change the clients' weights"),
-        (&["--strategies", "fedavg,fedtvd,fedtvd:lambda=0.5"], "fedtvd is named twice; each strategy"),
-        (&["--seeds", "3,7,3"], "seed 3 is named twice; each strategy and each seed is compared once"),
+        (&["--strategies", "fedavg,fedtvd,fedtvd:lambda=0.5"], "fedtvd is listed twice; list each strategy"),
+        (&["--seeds", "3,7,3"], "seed 3 is listed twice; list each strategy and each seed once"),
         (&["--set", "strategy.lamda=0.3"], "fedtvd has no parameter lamda; did you mean lambda?"),
         (&["--set", "lambda=1.5"], "lambda = 1.5 is not allowed; it must be 0 to 1"),
         (&["missing.toml"], "reading missing.toml: No such file"),
@@ -146,7 +143,10 @@ fn a_comparison_that_was_killed_and_interrupted_resumes_to_the_same_page() {
     let interrupted = stopped("-INT", 3, &broken);
     assert_eq!(interrupted.code, 1, "{}", interrupted.err);
     let last = interrupted.err.lines().last().expect("it says how to continue").to_owned();
-    assert!(last.starts_with("fedtvd: ") && last.ends_with(" left; the same command resumes"), "{last}");
+    assert!(
+        last.starts_with("fedtvd: ") && last.ends_with(" unfinished; repeat the command to resume"),
+        "{last}"
+    );
     assert!(!broken.join("report.html").exists(), "half of a comparison has no page");
     let again = fedtvd(&[LONGER.as_slice(), &["--quiet", "--out", &broken.display().to_string()]].concat());
     assert_eq!((again.code, again.err.as_str()), (0, ""));

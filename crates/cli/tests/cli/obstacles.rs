@@ -112,7 +112,7 @@ fn files_that_may_not_grow_stop_a_run_and_it_goes_on_when_they_may() {
         stopped.err,
         format!(
             "fedtvd: writing {path}/rounds.jsonl: File too large (os error 27)\n\
-             fedtvd: the {done} finished rounds are not lost; once this is mended, go on with: fedtvd resume {path}\n"
+             fedtvd: the {done} finished rounds are saved; once this is fixed, resume with: fedtvd resume {path}\n"
         )
     );
     goes_on_to(&out, &whole, 80);
@@ -158,7 +158,7 @@ fn a_full_disk_stops_a_run_and_it_goes_on_when_there_is_room() {
         answer.err,
         format!(
             "fedtvd: writing {path}/rounds.jsonl: No space left on device (os error 28)\n\
-             fedtvd: the {done} finished rounds are not lost; once this is mended, go on with: fedtvd resume {path}\n"
+             fedtvd: the {done} finished rounds are saved; once this is fixed, resume with: fedtvd resume {path}\n"
         )
     );
     assert_eq!((model(&small.path("run")) == whole, rounds(&small.path("run"))), (true, 80));
@@ -291,7 +291,7 @@ fn updates_that_cannot_be_spooled_stop_a_run_rather_than_change_its_result() {
             spool.display()
         )
     );
-    assert!(last[1].starts_with(&format!("fedtvd: the {done} finished rounds are not lost")), "{}", last[1]);
+    assert!(last[1].starts_with(&format!("fedtvd: the {done} finished rounds are saved")), "{}", last[1]);
     assert!(out.join(format!("checkpoint/round-{done:06}")).is_dir(), "they were saved at once");
     goes_on_to(&out, &whole, ROUNDS as usize);
 }
@@ -311,5 +311,5 @@ fn a_log_that_cannot_be_written_does_not_end_a_run() {
     shell.args(["-c", "exec \"$0\" strategies > /dev/full"]).arg(FEDTVD);
     let unwritten = self::answer(&mut shell);
     assert_eq!(unwritten.code, 1);
-    assert_eq!(unwritten.err, "fedtvd: writing the answer: No space left on device (os error 28)\n");
+    assert_eq!(unwritten.err, "fedtvd: writing to stdout: No space left on device (os error 28)\n");
 }

@@ -91,7 +91,7 @@ fn unfinished_and_damaged_runs_are_named_and_left_out() {
     let answer = fedtvd(&["report", &root, "--quiet"]);
     assert_eq!(answer.code, 0, "{}", answer.err);
     assert!(
-        answer.err.starts_with("fedtvd: left out: ")
+        answer.err.starts_with("fedtvd: run left out: ")
             && answer.err.contains("damaged/rounds.jsonl is damaged"),
         "{}",
         answer.err
@@ -106,7 +106,7 @@ fn unfinished_and_damaged_runs_are_named_and_left_out() {
     let answer = fedtvd(&["report", &done, "--out", &table]);
     assert_eq!(answer.code, 2);
     assert_eq!(answer.err, format!("fedtvd: --out {table} is a file; it must be a folder\n"));
-    assert!(path("report/report.html").is_file(), "the report stands beside the runs");
+    assert!(path("report/report.html").is_file(), "the report is beside the runs");
 }
 
 #[test]
@@ -121,12 +121,12 @@ fn wrong_requests_exit_with_2() {
         (
             &[&empty],
             format!(
-                "there is no run below {empty}; a run directory has a manifest.json, and \"fedtvd run\" makes one"
+                "there is no run below {empty}; a run directory has a manifest.json, and \"fedtvd run\" creates one"
             ),
         ),
         (
             &[&empty, "--target", "80"],
-            "--target 80 is no accuracy; it must be 0 to 1, such as 0.8".to_owned(),
+            "--target 80 is not an accuracy; it must be from 0 to 1, such as 0.8".to_owned(),
         ),
     ];
     for (arguments, sentence) in refusals {

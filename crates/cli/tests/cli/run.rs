@@ -111,7 +111,7 @@ fn a_run_that_is_in_use_or_not_done_says_so() {
         (
             2,
             format!(
-                "fedtvd: {text} has no model yet: the run is not done; go on with: fedtvd resume {text}\n"
+                "fedtvd: {text} has no model yet: the run is unfinished; to resume it: fedtvd resume {text}\n"
             )
         )
     );
@@ -185,11 +185,11 @@ fn verify_finds_the_same_bits_and_names_where_they_part() {
     std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let parted = fedtvd(&["verify", text, "--rounds", "2-5", "--quiet"]);
     assert_eq!(parted.code, 1);
-    assert_eq!(parted.err, "fedtvd: the bits part in round 4, first in fc.bias\n");
+    assert_eq!(parted.err, "fedtvd: round 4 differs, first in fc.bias\n");
     lines[1]["accuracy"] = 0.99.into();
     std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let polished = fedtvd(&["verify", text, "--rounds", "1-3", "--quiet"]);
-    assert_eq!(polished.err, "fedtvd: the bits part in round 2, first in the recorded accuracy or loss\n");
+    assert_eq!(polished.err, "fedtvd: round 2 differs, first in the recorded accuracy or loss\n");
     let file = out.join("model.safetensors");
     let mut bytes = model(&out);
     let last = bytes.len() - 1;
@@ -207,7 +207,7 @@ fn verify_finds_the_same_bits_and_names_where_they_part() {
     for (rounds, wrong) in [("1-4000000000", "4000000000"), ("3,x", "x"), ("0", "0")] {
         let refused = fedtvd(&["verify", text, "--rounds", rounds]);
         let sentence =
-            format!("fedtvd: --rounds {rounds}: \"{wrong}\" is no round; write rounds such as 3,7-9\n");
+            format!("fedtvd: --rounds {rounds}: \"{wrong}\" is not a round; write rounds such as 3,7-9\n");
         assert_eq!((refused.code, refused.err), (2, sentence));
     }
 }

@@ -36,7 +36,7 @@ fn the_cohorts_seed_does_not_move_the_split_and_its_own_does() {
 }
 
 #[test]
-fn a_chosen_rank_correlation_is_reached_and_told() {
+fn a_chosen_rank_correlation_is_reached_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     for asked in [0.8, -0.8] {
         let set = format!("split.correlation={asked}");
@@ -128,7 +128,7 @@ fn clients_are_not_exported_beside_those_of_another_split() {
 #[test]
 fn wrong_requests_exit_with_2() {
     let refusals: &[(&[&str], &str)] = &[
-        (&["--plot", "x.jpg"], "--plot x.jpg ends neither in .svg nor in .png"),
+        (&["--plot", "x.jpg"], "--plot x.jpg must end in .svg or .png"),
         (&["--set", "split.kind=natural"], "this data set has no natural owners"),
         (&["--set", "split.kind=file"], "split.kind = \"file\" needs split.file"),
         (

@@ -97,7 +97,7 @@ fn the_list_has_one_command_per_run_that_a_shell_can_read() {
 }
 
 #[test]
-fn a_run_that_fails_is_told_at_the_end_and_tried_again() {
+fn a_failed_run_is_reported_at_the_end_and_tried_again() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
     let view = document(&sweep(&grid, &out, &["--json", "--shard", "0/4"]));
@@ -110,11 +110,11 @@ fn a_run_that_fails_is_told_at_the_end_and_tried_again() {
     let failed = sweep(&grid, &out, &[]);
     assert_eq!(failed.code, 1);
     assert!(
-        failed.out.contains("fedavg seed 1 failed: ") && failed.out.contains("version 99"),
+        failed.out.contains("fedavg seed 1: failed: ") && failed.out.contains("version 99"),
         "{}",
         failed.out
     );
-    assert!(failed.out.contains("3 runs done, 1 failed, 0 left"), "{}", failed.out);
+    assert!(failed.out.contains("3 runs finished, 1 failed, 0 unfinished"), "{}", failed.out);
     std::fs::write(run.join("manifest.json"), manifest).expect("written");
     assert_eq!(sweep(&grid, &out, &[]).code, 0);
 }
@@ -125,9 +125,9 @@ fn wrong_requests_say_what_would_have_been_right() {
     let out = folder.path().join("out");
     let cases = [
         (fedtvd(&["sweep"]), "no [sweep] table"),
-        (sweep(&grid, &out, &["--shard", "4/4"]), "shards count from 0 to 3"),
+        (sweep(&grid, &out, &["--shard", "4/4"]), "shards are numbered from 0 to 3"),
         (sweep(&grid, &out, &["--shards", "4"]), "SLURM_ARRAY_TASK_ID"),
-        (sweep(&grid, &out, &["--shards", "0"]), "there must be at least 1"),
+        (sweep(&grid, &out, &["--shards", "0"]), "it must be at least 1"),
         (sweep(&grid, &out, &["--list", "--shard", "0/2"]), "'--list' cannot be used with '--shard"),
         (sweep(&grid, &out, &["--workers", "0"]), "at least 1"),
         (sweep(&grid, Path::new(&grid), &[]), "is a file; it must be a folder"),
@@ -138,7 +138,7 @@ fn wrong_requests_say_what_would_have_been_right() {
 }
 
 #[test]
-fn a_run_that_another_process_holds_is_passed_over_and_told() {
+fn a_run_of_another_process_is_skipped_and_reported() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
     let view = document(&sweep(&grid, &out, &["--json"]));
@@ -149,7 +149,8 @@ fn a_run_that_another_process_holds_is_passed_over_and_told() {
     let held = sweep(&grid, &out, &[]);
     assert_eq!(held.code, 1);
     assert!(
-        held.out.contains("fedavg seed 2 elsewhere") && held.out.contains("3 runs done, 0 failed, 1 left"),
+        held.out.contains("fedavg seed 2: running in another process")
+            && held.out.contains("3 runs finished, 0 failed, 1 unfinished"),
         "{}",
         held.out
     );
@@ -215,6 +216,6 @@ fn a_change_of_a_swept_key_is_refused() {
     let (folder, grid) = folder();
     let answer = sweep(&grid, &folder.path().join("out"), &["--set", "seed=7"]);
     assert_eq!(answer.code, 2, "{}", answer.err);
-    let sentence = "fedtvd: --set seed=7 would change nothing: seed is set by a list of the sweep";
+    let sentence = "fedtvd: --set seed=7 has no effect: seed is set by the [sweep] table";
     assert!(answer.err.starts_with(sentence), "{}", answer.err);
 }

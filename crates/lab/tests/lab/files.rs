@@ -1,10 +1,11 @@
 //! What people read: page, table, figures and captions.
 
 use crate::runs::{grid, run};
-use crate::{question, report, report_with};
-use fedtvd_lab::report::findings::{Report, Request};
+use crate::{report, report_with, summary_options};
+use fedtvd_lab::report::compact_table::compact_table;
+use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;
-use fedtvd_lab::stats::summary::{Deviation, Question};
+use fedtvd_lab::stats::summary::{Deviation, SummaryOptions};
 
 #[test]
 fn a_report_without_timing_does_not_depend_on_where_when_or_in_which_order_runs_were_made() {
@@ -24,7 +25,8 @@ fn a_report_is_called_what_was_asked_for_whatever_its_runs_are_called() {
         let [one, two] = names.map(|name| format!("name={name}"));
         let runs = vec![run("fedavg", 1, &[0.5], &[&one]), run("fedtvd", 1, &[0.6], &[&two])];
         let title = title.map(str::to_owned);
-        Report::new(Collection::of(runs, Vec::new(), 0), &Request { title, ..Request::default() }).files()
+        Report::new(Collection::of(runs, Vec::new(), 0), &ReportOptions { title, ..ReportOptions::default() })
+            .files()
     };
     assert_eq!(called(["a", "a"], None), called(["a", "b"], None));
     let page =
@@ -34,8 +36,8 @@ fn a_report_is_called_what_was_asked_for_whatever_its_runs_are_called() {
 
 #[test]
 fn timing_stands_in_a_section_of_its_own_or_nowhere() {
-    let request = Request { question: question(), ..Request::default() };
-    let with = Report::new(Collection::of(grid(), Vec::new(), 0), &request).files();
+    let options = ReportOptions { summary: summary_options(), ..ReportOptions::default() };
+    let with = Report::new(Collection::of(grid(), Vec::new(), 0), &options).files();
     let without = report(grid()).files();
     let text =
         |files: &[(String, String)], name: &str| files.iter().find(|(own, _)| own == name).unwrap().1.clone();
@@ -49,7 +51,10 @@ fn several_settings_have_one_sentence_and_one_table_that_says_what_was_not_run()
     let mut records = grid();
     records.push(run("uniform", 1, &[0.1, 0.1], &["split.alpha=0.5"]));
     let report = report(records);
-    assert_eq!(report.verdict, "Against fedavg in 2 settings: uniform undecided in 1; fedtvd better in 2.");
+    assert_eq!(
+        report.verdict,
+        "Compared with fedavg in 2 settings: uniform not significantly different in 1; fedtvd significantly better in 2."
+    );
     let files = report.files();
     let text = |name: &str| files.iter().find(|(own, _)| own == name).unwrap().1.as_str();
     assert!(text("report.md").contains("| uniform  |           not run |"), "{}", text("report.md"));
@@ -98,7 +103,7 @@ fn accuracy_over_clients_on_their_own_labels_stands_in_the_table_with_its_spread
     let heads: Vec<&str> =
         text.lines().find(|line| line.starts_with("| strategy")).unwrap().split('|').collect();
     let place = |head: &str| heads.iter().position(|cell| cell.trim() == head);
-    assert_eq!(place("own").map(|place| place + 1), place("spread"), "{heads:?}");
+    assert_eq!(place("per-client accuracy").map(|place| place + 1), place("spread"), "{heads:?}");
 }
 
 #[test]
@@ -132,17 +137,17 @@ fn the_bubbles_have_a_button_for_each_strategy_that_they_know() {
 }
 
 #[test]
-fn captions_tell_the_target_as_people_write_it_and_the_deviation_that_was_asked_for() {
-    let about = |question: Question| {
-        let columns = report_with(grid(), question).parts.remove(0).table.columns;
+fn column_descriptions_name_the_target_and_the_requested_standard_deviation() {
+    let about = |summary: SummaryOptions| {
+        let columns = report_with(grid(), summary).parts.remove(0).table.columns;
         let of = |head: &str| columns.iter().find(|column| column.head == head).unwrap().about.clone();
         (of("rounds"), of("accuracy"))
     };
     let (rounds, accuracy) =
-        about(Question { target: Some(0.57), deviation: Deviation::Rounds, ..question() });
-    assert_eq!(rounds, "until the mean curve reaches 57.00 %");
+        about(SummaryOptions { target: Some(0.57), deviation: Deviation::Rounds, ..summary_options() });
+    assert_eq!(rounds, "rounds until the mean accuracy reaches 57.00 %");
     assert!(accuracy.ends_with("averaged over these rounds"), "{accuracy}");
-    assert!(about(question()).1.ends_with("mean and deviation over seeds"));
+    assert!(about(summary_options()).1.ends_with("mean and standard deviation over seeds"));
     let natural = report(vec![run("fedavg", 1, &[0.5], &["split.kind=natural", "cohort.fraction=0.57"])]);
     let heading = &natural.parts[0].heading;
     assert!(heading.contains(" 57 % of the clients per round"), "{heading}");
@@ -153,8 +158,8 @@ fn no_name_breaks_the_lines_and_tables_of_markdown() {
     let path = "data.set=\"a|b\"";
     let mut records = grid();
     records.extend(["fedavg", "fedtvd"].map(|name| run(name, 1, &[0.2, 0.4], &[path])));
-    let request = Request { question: question(), ..Request::default() };
-    let mut report = Report::new(Collection::of(records, Vec::new(), 0), &request);
+    let options = ReportOptions { summary: summary_options(), ..ReportOptions::default() };
+    let mut report = Report::new(Collection::of(records, Vec::new(), 0), &options);
     report.name = "mine | *new*\n# yours".to_owned();
     let page = fedtvd_lab::report::markdown::page(&report);
     assert!(page.starts_with("# mine \\| \\*new\\* # yours\n\n"), "{page}");
@@ -165,4 +170,24 @@ fn no_name_breaks_the_lines_and_tables_of_markdown() {
         let counts: Vec<usize> = table.lines().filter(|line| line.starts_with('|')).map(bars).collect();
         assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}\n{table}");
     }
+}
+
+#[test]
+fn the_compact_table_fits_80_columns() {
+    let labels = ["fedavg", "uniform", "fedtvd", "fedtvd+balanced"];
+    let runs = (1..=10).flat_map(|seed| {
+        labels.map(|label| {
+            let better = if label == "fedtvd+balanced" { 0.3 + 0.01 * (seed % 3) as f64 } else { 0.0 };
+            run(label, seed, &[0.2, 0.5 + better + 0.02 * (seed % 2) as f64], &[])
+        })
+    });
+    let report = report(runs.collect());
+    let table = compact_table(&report.parts[0], &['o', '+', 'x', '#']);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].contains("vs fedavg") && lines[1].contains("strategy"), "{table}");
+    assert!(lines[2].starts_with("o fedavg ") && lines[5].starts_with("# fedtvd+balanced "), "{table}");
+    assert!(lines[5].contains(" 10/10 "), "{table}");
+    let without_marks = compact_table(&report.parts[0], &[]);
+    assert!(without_marks.lines().nth(2).is_some_and(|line| line.starts_with("fedavg ")), "{without_marks}");
 }

@@ -1,8 +1,8 @@
 //! Which runs belong together, and which are left out.
 
 use crate::runs::{grid, run};
-use crate::{question, report};
-use fedtvd_lab::report::findings::{Report, Request};
+use crate::{report, summary_options};
+use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::runs::record::Unfinished;
 
@@ -85,7 +85,8 @@ fn different_splits_of_a_seed_are_named() {
 fn unfinished_runs_are_named_and_left_out() {
     let left = Unfinished { strategy: "fedtvd".to_owned(), seed: 3, done: 12, rounds: 50 };
     let collection = Collection::of(vec![run("fedavg", 1, &[0.5], &[])], vec![left], 0);
-    let report = Report::new(collection, &Request { question: question(), ..Request::default() });
+    let report =
+        Report::new(collection, &ReportOptions { summary: summary_options(), ..ReportOptions::default() });
     assert_eq!(report.notes, ["Left out because unfinished: fedtvd with seed 3 (12 of 50 rounds)."]);
 }
 
@@ -108,7 +109,7 @@ fn a_hardened_run_beside_a_plain_one_is_another_strategy_and_its_command_says_so
 fn strategies_can_be_chosen_and_those_that_no_run_has_are_refused() {
     let mut collection = Collection::of(grid(), Vec::new(), 0);
     let refusal = collection.keep(&["fedprox".to_owned()]).unwrap_err().to_string();
-    assert_eq!(refusal, "no run has the strategy fedprox; there are fedavg, fedtvd");
+    assert_eq!(refusal, "no run has the strategy fedprox; available: fedavg, fedtvd");
     collection.keep(&["fedtvd".to_owned()]).unwrap();
     assert_eq!(collection.labels(), ["fedtvd"]);
 }
