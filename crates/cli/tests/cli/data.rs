@@ -1,9 +1,9 @@
-//! `fedtvd data`, as typed.
+//! `fedtvd data` on the command line.
 
 use crate::program::fedtvd;
 
 #[test]
-fn the_list_has_every_set_and_says_which_is_inside() {
+fn the_list_has_every_data_set_and_marks_the_embedded_one() {
     let answer = fedtvd(&["data", "list", "--json", "--data", "/nowhere"]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     let sets: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
@@ -59,7 +59,7 @@ fn a_set_that_cannot_be_read_does_not_hide_the_others() {
 }
 
 #[test]
-fn a_set_that_is_there_has_a_path() {
+fn a_data_set_on_this_machine_has_a_path() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_str().unwrap();
     let path = folder.path().join("cifar-100-binary.tar.gz");
@@ -69,7 +69,7 @@ fn a_set_that_is_there_has_a_path() {
 }
 
 #[test]
-fn wrong_requests_exit_with_2() {
+fn invalid_requests_exit_with_2() {
     for (arguments, sentence) in [
         (["fetch", "cifar1"], "cifar1 is not a data set; available: fmnist-mini, fmnist"),
         (["fetch", "fmnist-mini"], "fmnist-mini is embedded in the program and need not be downloaded"),
@@ -80,7 +80,7 @@ fn wrong_requests_exit_with_2() {
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);
         assert!(answer.err.starts_with(&format!("fedtvd: {sentence}")), "{arguments:?}: {}", answer.err);
     }
-    // A set that is not there is a wrong request whoever asks for it.
+    // A data set that is not on this machine is an invalid request for every subcommand.
     for arguments in [["data", "path", "cifar100"], ["data", "verify", "cifar100"]] {
         let answer = fedtvd(&[arguments.as_slice(), &["--data", "/nowhere"]].concat());
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);

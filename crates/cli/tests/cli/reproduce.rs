@@ -1,8 +1,8 @@
-//! `fedtvd reproduce`, as typed, on the embedded data.
+//! `fedtvd reproduce` on the command line, with the embedded data.
 
 use crate::program::fedtvd;
 
-/// The answer and the table that it leaves.
+/// The output and the table that is written.
 fn reproduce(experiment: &str, strategies: &str) -> (String, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
@@ -27,7 +27,7 @@ fn the_papers_tables_can_be_tried_on_the_embedded_data() {
 }
 
 #[test]
-fn what_cannot_be_run_says_so_and_names_what_was_looked_for() {
+fn a_missing_data_set_is_reported_with_the_paths_searched() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
     let call = ["reproduce", "lambda", "--seeds", "1", "--rounds", "1", "--strategies", "fedavg", "--quiet"];
@@ -71,7 +71,7 @@ fn a_dry_run_shows_the_estimated_time_and_the_runs_without_an_estimate() {
 }
 
 #[test]
-fn a_data_set_that_nobody_knows_is_a_wrong_request() {
+fn an_unknown_data_set_is_an_invalid_request() {
     for experiment in ["skew", "theory"] {
         let answer = fedtvd(&["reproduce", experiment, "--dataset", "fminst"]);
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{}", answer.err);
@@ -107,7 +107,7 @@ fn the_papers_figures_can_be_drawn_from_the_embedded_data() {
 }
 
 #[test]
-fn a_table_shows_what_all_shards_have_done() {
+fn a_table_includes_all_finished_shards() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
     let call =
@@ -125,7 +125,7 @@ fn a_table_shows_what_all_shards_have_done() {
 }
 
 #[test]
-fn one_data_set_can_have_another_model_which_is_not_the_papers() {
+fn a_single_data_set_can_have_another_model() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
     let call = ["reproduce", "lambda", "--dataset", "fmnist-mini", "--seeds", "1", "--quiet", "--out", &out];
@@ -137,7 +137,7 @@ fn one_data_set_can_have_another_model_which_is_not_the_papers() {
 }
 
 #[test]
-fn what_would_have_no_effect_is_refused() {
+fn settings_without_effect_are_refused() {
     let refusals: &[(&[&str], &str)] = &[
         (
             &["skew", "--set", "model.name=mlp"],

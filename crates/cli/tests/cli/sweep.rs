@@ -1,4 +1,4 @@
-//! `fedtvd sweep`, as typed, on a small grid.
+//! `fedtvd sweep` on the command line, with a small grid.
 
 use crate::program::{Answer, fedtvd};
 use serde_json::Value;
@@ -17,7 +17,7 @@ clients = 10
 seed = [1, 2]
 ";
 
-/// A folder with the grid in it.
+/// A folder with the configuration of the grid.
 fn folder() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let grid = folder.path().join("grid.toml");
@@ -33,7 +33,7 @@ fn document(answer: &Answer) -> Value {
     serde_json::from_str(&answer.out).unwrap_or_else(|error| panic!("{error}: {} {}", answer.out, answer.err))
 }
 
-/// Every model below a folder, by the folder of its run.
+/// Every model below a folder, by the name of its run directory.
 fn models(out: &Path) -> Vec<(String, Vec<u8>)> {
     let runs =
         std::fs::read_dir(out).expect("the folder is there").map(|entry| entry.expect("an entry").path());
@@ -47,7 +47,7 @@ fn models(out: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_grid_runs_once_and_is_found_done_the_second_time() {
+fn a_finished_grid_is_not_run_again() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
     let first = sweep(&grid, &out, &["--json"]);
@@ -66,7 +66,7 @@ fn a_grid_runs_once_and_is_found_done_the_second_time() {
 }
 
 #[test]
-fn shards_together_make_what_one_process_makes() {
+fn all_shards_together_give_the_runs_of_one_process() {
     let (folder, grid) = folder();
     let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
     assert_eq!(sweep(&grid, &whole, &[]).code, 0);
@@ -102,7 +102,7 @@ fn a_failed_run_is_reported_at_the_end_and_tried_again() {
     let out = folder.path().join("out");
     let view = document(&sweep(&grid, &out, &["--json", "--shard", "0/4"]));
     let run = PathBuf::from(view["cells"][0]["directory"].as_str().expect("a path"));
-    // As a run of another version would leave it.
+    // As if made by another version.
     std::fs::remove_file(run.join("summary.json")).expect("it was there");
     let manifest = std::fs::read_to_string(run.join("manifest.json")).expect("it is there");
     std::fs::write(run.join("manifest.json"), manifest.replace("\"format\": 1", "\"format\": 99"))
@@ -120,7 +120,7 @@ fn a_failed_run_is_reported_at_the_end_and_tried_again() {
 }
 
 #[test]
-fn wrong_requests_say_what_would_have_been_right() {
+fn invalid_requests_say_what_is_valid() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
     let cases = [
@@ -158,7 +158,7 @@ fn a_run_of_another_process_is_skipped_and_reported() {
     assert_eq!(sweep(&grid, &out, &[]).code, 0);
 }
 
-/// Starts a sweep and kills it when so many runs have ended.
+/// Starts a sweep and kills it when this many runs have ended.
 fn killed_after(ended: usize, grid: &str, out: &Path) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
         .args(["sweep", grid, "--out", &out.display().to_string(), "--workers", "1"])
@@ -172,7 +172,7 @@ fn killed_after(ended: usize, grid: &str, out: &Path) {
     assert!(reached, "{ended} runs ended");
 }
 
-/// All files of a report without timings.
+/// All files of a report without timing.
 fn report(runs: &Path, out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (runs, place) = (runs.display().to_string(), out.display().to_string());
     let answer = fedtvd(&["report", &runs, "--no-timing", "--quiet", "--out", &place]);

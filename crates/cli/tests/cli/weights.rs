@@ -1,4 +1,4 @@
-//! `fedtvd weights`, as typed.
+//! `fedtvd weights` on the command line.
 
 use crate::program::fedtvd;
 
@@ -38,7 +38,7 @@ fn a_plot_shows_every_client_under_every_strategy() {
     let answer = fedtvd(&["weights", "--counts", PAPER, "--plot", &plot]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     let drawn = std::fs::read_to_string(&plot).expect("the plot is written");
-    // The ground, nine bars of labels, nine of weights, three of the legend.
+    // The background, nine bars of labels, nine of weights, three in the legend.
     assert_eq!(drawn.matches("<rect").count(), 1 + 9 + 9 + 3);
     for word in ["\"n = 110, TVD 0.30\"", "\"0.341\"", "\"0.367\"", "\"uniform\""] {
         assert!(drawn.contains(word), "{word}");
@@ -59,7 +59,7 @@ fn a_parameter_can_be_set_and_lambda_0_is_fedavg() {
 }
 
 #[test]
-fn wrong_requests_exit_with_2_and_one_sentence_that_says_what_would_be_right() {
+fn invalid_requests_exit_with_2_and_say_what_is_valid() {
     let refusals: &[(&[&str], &str)] = &[
         (&["--counts", "-3,4;1,1"], "client 0: \"-3\" is not a count; counts are whole numbers from 0"),
         (&["--counts", "1.5,4"], "client 0: \"1.5\" is not a count; counts are whole numbers from 0"),

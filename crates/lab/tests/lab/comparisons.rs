@@ -1,4 +1,4 @@
-//! Accuracies and differences over seeds, and what may be said of them.
+//! Accuracies, differences over seeds, and verdicts.
 
 use crate::runs::{grid, run};
 use crate::{report, report_with, summary_options};
@@ -77,7 +77,7 @@ fn from_six_seeds_on_there_are_a_bootstrap_and_a_corrected_test() {
     assert!(five.rows.iter().all(|row| row.p_holm.is_none() && row.bootstrap_low.is_none()));
     let six = &many(6).parts[0];
     let [_, uniform, fedtvd] = six.rows.as_slice() else { panic!("three rows") };
-    // The smaller of two p-values counts twice.
+    // Holm doubles the smaller of two p-values.
     assert!((fedtvd.p_holm.unwrap() / fedtvd.line.p.unwrap() - 2.0).abs() < 1e-12);
     assert_eq!(uniform.p_holm, uniform.line.p);
     assert!(fedtvd.bootstrap_low.unwrap() > 0.09 && fedtvd.bootstrap_high.unwrap() < 0.13);
@@ -88,11 +88,11 @@ fn from_six_seeds_on_there_are_a_bootstrap_and_a_corrected_test() {
 }
 
 #[test]
-fn more_comparisons_ask_for_more_also_below_six_seeds() {
+fn p_is_corrected_for_the_number_of_comparisons_also_below_six_seeds() {
     let of = |others: &[&str]| {
         let runs = [(1, 0.03), (2, 0.05), (3, 0.04), (4, 0.01)].into_iter().flat_map(|(seed, better)| {
             let mut runs = vec![run("fedavg", seed, &[0.5], &[]), run("fedtvd", seed, &[0.5 + better], &[])];
-            // As much better as worse.
+            // Better and worse by the same amount.
             let noise = if seed % 2 == 0 { 0.48 } else { 0.52 };
             runs.extend(others.iter().map(|name| run(name, seed, &[noise], &[])));
             runs
@@ -138,7 +138,7 @@ fn the_verdict_says_when_nothing_is_significant() {
 }
 
 #[test]
-fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
+fn strategies_with_fewer_seeds_are_noted_and_not_ranked() {
     let mut records: Vec<Record> = (1..=4)
         .flat_map(|seed| {
             let noise = 0.01 * seed as f64;
@@ -171,7 +171,7 @@ fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
         "{}",
         part.verdict
     );
-    // Fewer seeds are no other split.
+    // Fewer seeds do not mean another split.
     assert!(
         part.heading.contains("2 to 4 of 4 seeds") && part.heading.contains("same split"),
         "{}",

@@ -1,4 +1,4 @@
-//! What people read: page, table, figures and captions.
+//! The files of a report: page, tables, figures and captions.
 
 use crate::runs::{grid, run};
 use crate::{report, report_with, summary_options};
@@ -20,7 +20,7 @@ fn a_report_without_timing_does_not_depend_on_where_when_or_in_which_order_runs_
 }
 
 #[test]
-fn a_report_is_called_what_was_asked_for_whatever_its_runs_are_called() {
+fn the_title_of_a_report_does_not_depend_on_the_names_of_its_runs() {
     let called = |names: [&str; 2], title: Option<&str>| {
         let [one, two] = names.map(|name| format!("name={name}"));
         let runs = vec![run("fedavg", 1, &[0.5], &[&one]), run("fedtvd", 1, &[0.6], &[&two])];
@@ -35,7 +35,7 @@ fn a_report_is_called_what_was_asked_for_whatever_its_runs_are_called() {
 }
 
 #[test]
-fn timing_stands_in_a_section_of_its_own_or_nowhere() {
+fn timing_has_its_own_section_or_is_left_out() {
     let options = ReportOptions { summary: summary_options(), ..ReportOptions::default() };
     let with = Report::new(Collection::of(grid(), Vec::new(), 0), &options).files();
     let without = report(grid()).files();
@@ -47,7 +47,7 @@ fn timing_stands_in_a_section_of_its_own_or_nowhere() {
 }
 
 #[test]
-fn several_settings_have_one_sentence_and_one_table_that_says_what_was_not_run() {
+fn several_settings_share_a_verdict_and_a_table_that_shows_what_was_not_run() {
     let mut records = grid();
     records.push(run("uniform", 1, &[0.1, 0.1], &["split.alpha=0.5"]));
     let report = report(records);
@@ -71,7 +71,7 @@ fn curves_have_a_line_per_run_and_a_column_per_round() {
 }
 
 #[test]
-fn the_page_loads_nothing_and_names_no_place() {
+fn the_page_loads_nothing_and_contains_no_paths() {
     let files = report(grid()).files();
     let page = &files.iter().find(|(name, _)| name == "report.html").unwrap().1;
     assert!(!page.contains("http") && !page.contains("place of") && page.contains("<polyline"));
@@ -85,7 +85,7 @@ fn the_page_loads_nothing_and_names_no_place() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_named_with_the_reason() {
+fn a_missing_figure_is_explained() {
     let part = &report(vec![run("fedavg", 1, &[0.5], &[])]).parts[0];
     assert!(part.missing.iter().any(|why| why.contains("evaluation.details=true")), "{:?}", part.missing);
     assert!(part.missing.iter().any(|why| why.contains("drift")), "{:?}", part.missing);
@@ -94,7 +94,7 @@ fn what_cannot_be_drawn_is_named_with_the_reason() {
 }
 
 #[test]
-fn accuracy_over_clients_on_their_own_labels_stands_in_the_table_with_its_spread_and_its_worst_tenth() {
+fn the_table_has_per_client_accuracy_with_its_spread_and_worst_tenth() {
     let report = report(vec![run("fedavg", 1, &[0.5, 0.7], &["evaluation.details=true"])]);
     let row = &report.parts[0].rows[0];
     assert_eq!((row.client_mean, row.client_deviation, row.worst_decile), (Some(0.6), Some(0.1), Some(0.2)));
@@ -107,12 +107,12 @@ fn accuracy_over_clients_on_their_own_labels_stands_in_the_table_with_its_spread
 }
 
 #[test]
-fn no_file_of_a_report_has_the_name_of_another() {
+fn all_files_of_a_report_have_different_names() {
     let correlated = |correlation: &str| {
         run("fedavg", 1, &[0.5], &["split.kind=correlated", &format!("split.correlation={correlation}")])
     };
     let signs = report(vec![correlated("-0.8"), correlated("0.8")]);
-    // Neither has a letter that a file's name keeps.
+    // Both titles consist of characters that are left out of file names.
     let folders =
         report(["data.set=/a b", "data.set=/a-b"].map(|set| run("fedavg", 1, &[0.5], &[set])).to_vec());
     for report in [signs, folders] {
@@ -125,8 +125,8 @@ fn no_file_of_a_report_has_the_name_of_another() {
 }
 
 #[test]
-fn the_bubbles_have_a_button_for_each_strategy_that_they_know() {
-    // No seed is shared by all: the first strategy's is drawn, which uniform does not have.
+fn the_bubbles_have_a_button_for_each_of_their_strategies() {
+    // No seed is shared by all: that of the first strategy is drawn, which uniform lacks.
     let runs = [("fedavg", 1), ("fedtvd", 1), ("uniform", 2)];
     let files = report(runs.map(|(name, seed)| run(name, seed, &[0.5], &[])).to_vec()).files();
     let page = &files.iter().find(|(name, _)| name == "report.html").unwrap().1;
@@ -154,7 +154,7 @@ fn column_descriptions_name_the_target_and_the_requested_standard_deviation() {
 }
 
 #[test]
-fn no_name_breaks_the_lines_and_tables_of_markdown() {
+fn special_characters_do_not_break_markdown() {
     let path = "data.set=\"a|b\"";
     let mut records = grid();
     records.extend(["fedavg", "fedtvd"].map(|name| run(name, 1, &[0.2, 0.4], &[path])));

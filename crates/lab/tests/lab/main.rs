@@ -1,4 +1,4 @@
-//! Reports on made-up runs, and statistics against SciPy; one binary, so that it is linked once.
+//! Reports on synthetic runs, and statistics compared with SciPy, in one binary to link only once.
 
 mod comparisons;
 mod files;
