@@ -208,7 +208,7 @@ pub(crate) fn workers(asked: Option<usize>) -> Result<usize, Failure> {
 }
 
 /// runs/NAME-HASH for a configuration and other input, with a number appended if it exists.
-pub(crate) fn unused(name: &str, config: &Config, more: &str) -> PathBuf {
+pub(crate) fn unused_folder(name: &str, config: &Config, more: &str) -> PathBuf {
     let hash = sha256((config.identity() + more).as_bytes());
     let place = |end: String| Path::new("runs").join(format!("{name}-{}{end}", &hash[..8]));
     let mut paths = std::iter::once(place(String::new())).chain((2..).map(|n: u32| place(format!("-{n}"))));

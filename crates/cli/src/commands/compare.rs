@@ -1,7 +1,7 @@
 //! `fedtvd compare`: strategies on the same splits, initial models and cohorts.
 
 use crate::commands::report::{open, write};
-use crate::commands::sweep::{home, unfinished};
+use crate::commands::sweep::{default_folder, unfinished};
 use crate::ignored;
 use crate::request::{Configured, Failure, Output, eprint_line, folder, title, workers};
 use crate::terminal::comparison_progress::ComparisonProgress;
@@ -12,9 +12,9 @@ use fedtvd_lab::experiments::comparison::{Comparison, Population};
 use fedtvd_lab::experiments::grid::Cell;
 use fedtvd_lab::experiments::sweep::{Event, RunStatus, Sweep};
 use fedtvd_lab::figures::{MARKS, curves_text};
-use fedtvd_lab::report::compact_table::compact_table;
+use fedtvd_lab::report::compact_table::{compact_legend, compact_table};
 use fedtvd_lab::report::findings::{Report, ReportOptions, SettingReport};
-use fedtvd_lab::report::heading::heading_of_config;
+use fedtvd_lab::report::heading::{heading_of_config, samples};
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::stats::summary::{StrategySummary, SummaryOptions, mean_curve};
 use fedtvd_run::config::Config;
@@ -74,7 +74,7 @@ impl Compare {
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
         let workers = workers(self.workers)?;
         let comparison = Comparison::new(&config, &self.strategies, &seeds).map_err(Failure::request)?;
-        let out = self.out.clone().unwrap_or_else(|| home("compare", comparison.first_seed()));
+        let out = self.out.clone().unwrap_or_else(|| default_folder("compare", comparison.first_seed()));
         let places = self.configured.places();
         let stop = stop_flag()?;
         let sweep = Sweep::new(&out, &places, workers, stop);
@@ -201,13 +201,14 @@ pub(crate) fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
 fn heading(config: &Config, comparison: &Comparison, population: &Population) -> String {
     let Population { clients, mean_tvd, sizes: [least, most], .. } = population;
     format!(
-        "{}\n{least}–{most} samples per client, mean total variation distance (TVD) of labels {mean_tvd:.2}",
-        heading_of_config(config, *clients, comparison.seeds())
+        "{}\n{} per client, mean total variation distance (TVD) of labels {mean_tvd:.2}",
+        heading_of_config(config, *clients, comparison.seeds()),
+        samples(*least as u64, *most as u64)
     )
 }
 
 fn text(part: &SettingReport, page: &Path) -> String {
-    let mut text = compact_table(part, &MARKS) + "\n";
+    let mut text = compact_table(part, &MARKS) + &compact_legend(part) + "\n";
     let means: Vec<Vec<f64>> =
         part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
     text += &curves_text(&means, 70, 14);

@@ -1,6 +1,6 @@
 //! `fedtvd resume DIR`: resumes an interrupted run, with bit-identical results.
 
-use crate::commands::run::{failure, finished, go};
+use crate::commands::run::{failure, finished, run_to_end};
 use crate::request::{Failure, Output, Resources};
 use crate::terminal::watch::Watch;
 use clap::Args;
@@ -29,7 +29,7 @@ impl Resume {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let places = Places::new(self.data.clone());
         match Runner::resume(&self.directory, &places, self.resources.checked()?).map_err(failure)? {
-            Ok(runner) => go(runner, &self.watch, self.output),
+            Ok(runner) => run_to_end(runner, &self.watch, self.output),
             Err(summary) => {
                 self.watch.note(self.output, "this run is already finished");
                 self.output.answer(&summary, || finished(&summary))

@@ -1,7 +1,7 @@
 //! `fedtvd run [CONFIG]`: runs one experiment.
 
 use crate::ignored;
-use crate::request::{Configured, Failure, Output, Resources, per_cent, plural, quoted, unused};
+use crate::request::{Configured, Failure, Output, Resources, per_cent, plural, quoted, unused_folder};
 use crate::terminal::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
@@ -57,11 +57,11 @@ impl Run {
                     Value::Text(name) if !name.is_empty() => name,
                     _ => "run".to_owned(),
                 };
-                unused(&name, &config, "")
+                unused_folder(&name, &config, "")
             }
         };
         let runner = Runner::start(&config, &data, &out, resources).map_err(failure)?;
-        go(runner, &self.watch, self.output)
+        run_to_end(runner, &self.watch, self.output)
     }
 }
 
@@ -71,7 +71,7 @@ pub(crate) fn failure(error: RunError) -> Failure {
 }
 
 /// Runs to the end and prints the summary; Ctrl-C saves and stops.
-pub(crate) fn go(runner: Runner, watch: &Watch, output: Output) -> Result<(), Failure> {
+pub(crate) fn run_to_end(runner: Runner, watch: &Watch, output: Output) -> Result<(), Failure> {
     let directory = quoted(&runner.directory().path().display().to_string());
     let stop = stop_flag()?;
     let mut viewer = watch.start(&runner, output);

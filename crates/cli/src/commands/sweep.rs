@@ -86,7 +86,7 @@ impl Sweep {
         let keys = swept(&axes).map_err(Failure::request)?;
         self.configured.refuse(&keys, "is set by the [sweep] table")?;
         let grid = cells(&config, &axes).map_err(Failure::request)?;
-        let out = self.out.clone().unwrap_or_else(|| place(&config, &grid));
+        let out = self.out.clone().unwrap_or_else(|| sweep_folder(&config, &grid));
         if self.list {
             return self.output.answer(&self.commands(&out, grid.len()), || {
                 self.commands(&out, grid.len())
@@ -139,13 +139,13 @@ pub(crate) fn run(
 }
 
 /// runs/NAME-HASH with the name of the configuration.
-fn place(config: &Config, grid: &[Cell]) -> PathBuf {
+fn sweep_folder(config: &Config, grid: &[Cell]) -> PathBuf {
     let name = title(config).map(folder_name).filter(|name| !name.is_empty());
-    home(name.as_deref().unwrap_or("sweep"), grid)
+    default_folder(name.as_deref().unwrap_or("sweep"), grid)
 }
 
 /// runs/NAME-HASH, the same for the same cells.
-pub(crate) fn home(name: &str, cells: &[Cell]) -> PathBuf {
+pub(crate) fn default_folder(name: &str, cells: &[Cell]) -> PathBuf {
     let folders: String = cells.iter().map(|cell| cell.folder.as_str()).collect();
     Path::new("runs").join(format!("{name}-{}", &sha256(folders.as_bytes())[..8]))
 }
@@ -235,7 +235,7 @@ mod tests {
         let place = |name: &str| {
             let mut config = Config::default();
             config.set(&format!("name=\"{name}\"")).unwrap();
-            place(&config, &[]).parent().map(Path::to_owned)
+            sweep_folder(&config, &[]).parent().map(Path::to_owned)
         };
         for name in ["mine", "../../x", "/x", "..", ".", "a/b", ""] {
             assert_eq!(place(name).as_deref(), Some(Path::new("runs")), "{name}");

@@ -2,14 +2,13 @@
 
 use crate::report::findings::SettingReport;
 use crate::report::heading::last_rounds;
-use crate::stats::summary::{LAST, Row};
+use crate::stats::summary::Row;
 use std::fmt::Write as _;
 
 /// Longest baseline label that fits into the heading of the column of differences.
 const LONGEST_IN_HEADING: usize = 15;
 
-/// The table with two lines of headings, followed by what the columns mean. `marks` are the strategies' marks in a
-/// chart; they are left out if empty.
+/// The table with two lines of headings. `marks` are the strategies' marks in a chart; they are left out if empty.
 pub fn compact_table(part: &SettingReport, marks: &[char]) -> String {
     let rows = &part.rows;
     let baseline = rows.iter().find(|row| row.pairs.is_none()).map_or("", |row| row.line.strategy.as_str());
@@ -36,18 +35,22 @@ pub fn compact_table(part: &SettingReport, marks: &[char]) -> String {
         });
         let _ = writeln!(text, "{}", (mark + &cells.collect::<String>()).trim_end());
     }
+    text
+}
+
+/// What the columns mean.
+pub fn compact_legend(part: &SettingReport) -> String {
     let last = part.setting.strategies.iter().flat_map(|strategy| &strategy.records);
     let last = last.map(|record| record.last.len()).max().unwrap_or(0);
-    let _ = write!(
-        text,
+    format!(
         "accuracy: {} ± standard deviation (SD) over seeds\n\
          rounds needed: until the mean accuracy reaches {}\n\
-         round SD: SD from round to round, over the last {LAST} rounds\n\
+         round SD: SD from round to round, over the last {} rounds\n\
          eff. clients: effective number of clients per round\n",
         last_rounds(last),
-        part.table.goal
-    );
-    text
+        part.table.goal,
+        last.max(2)
+    )
 }
 
 fn cells(row: &Row) -> [String; 7] {

@@ -11,7 +11,7 @@ use crate::report::{commands, csv, latex, markdown, page};
 use crate::runs::collection::Collection;
 use crate::runs::record::{Record, Unfinished};
 use crate::runs::setting::{Setting, place};
-use crate::stats::summary::{Deviation, LAST, LEAST_FOR_A_TEST, Row, SummaryOptions, rows};
+use crate::stats::summary::{Deviation, LAST, MIN_SEEDS_FOR_P, Row, SummaryOptions, rows};
 use crate::stats::verdict::{listed, verdict, verdict_over_settings};
 use fedtvd_run::value::Value;
 use std::fmt::Write as _;
@@ -191,7 +191,7 @@ fn method(options: &SummaryOptions) -> String {
         "Differences are paired: with the same seed, all strategies have the same split, initial model and cohorts. \
          Confidence intervals are for single comparisons; p-values are corrected for all comparisons of a setting by \
          Holm's method. A difference is significant if its corrected p is below 0.05. With fewer than \
-         {LEAST_FOR_A_TEST} seeds, p is computed in the same way but not shown."
+         {MIN_SEEDS_FOR_P} seeds, p is computed in the same way but not shown."
     );
     text
 }

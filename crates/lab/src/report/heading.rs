@@ -80,6 +80,11 @@ pub fn last_rounds(count: usize) -> String {
     if count == 1 { "last round".to_owned() } else { format!("mean of the last {count} rounds") }
 }
 
+/// `5–20 samples`, `20 samples`.
+pub fn samples(least: u64, most: u64) -> String {
+    if least == most { format!("{most} samples") } else { format!("{least}–{most} samples") }
+}
+
 /// Sizes and label skew of all clients that took part in a run.
 pub fn population(setting: &Setting) -> Option<String> {
     let records = setting.strategies.first()?.records.iter();
@@ -94,5 +99,5 @@ pub fn population(setting: &Setting) -> Option<String> {
         ),
     };
     let same = if setting.paired { "same split, initial model and cohorts for all · " } else { "" };
-    Some(format!("{same}{least}–{most} samples per client{distance}"))
+    Some(format!("{same}{} per client{distance}", samples(least, most)))
 }

@@ -1,6 +1,6 @@
 //! A report in Markdown, and as text for a terminal.
 
-use crate::report::compact_table::compact_table;
+use crate::report::compact_table::{compact_legend, compact_table};
 use crate::report::findings::{Report, SettingReport};
 use crate::report::table::{Rank, Table, accuracies};
 use crate::report::text_table::text_table;
@@ -74,9 +74,12 @@ pub fn terminal(report: &Report, compact: bool) -> String {
         if report.parts.len() > 1 {
             let _ = writeln!(text, "{}", part.setting.title);
         }
-        let table = if compact { compact_table(part, &[]) + "\n" } else { table(&part.table) };
+        let table = if compact { compact_table(part, &[]) } else { table(&part.table) };
         let _ = writeln!(text, "{}\n{table}{}\n", part.heading, part.verdict);
         part.setting.notes.iter().for_each(|note| text += &format!("{note}\n"));
+    }
+    if let (true, Some(part)) = (compact, report.parts.first()) {
+        let _ = writeln!(text, "{}", compact_legend(part));
     }
     report.notes.iter().for_each(|note| text += &format!("{note}\n"));
     text

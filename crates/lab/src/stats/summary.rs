@@ -92,7 +92,7 @@ pub struct SummaryOptions {
 }
 
 /// The number of shared seeds from which on p-values and bootstrap intervals are reported.
-pub const LEAST_FOR_A_TEST: usize = 6;
+pub const MIN_SEEDS_FOR_P: usize = 6;
 
 /// Rows of a setting's strategies, in their order.
 pub fn rows(setting: &Setting, options: &SummaryOptions) -> Vec<Row> {
@@ -116,7 +116,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let accuracies = finals(records);
     let differences = (strategy.label != baseline.label).then(|| differences(records, &baseline.records));
     let ends = differences.as_deref().and_then(interval);
-    let tested = differences.as_deref().filter(|pairs| pairs.len() >= LEAST_FOR_A_TEST);
+    let tested = differences.as_deref().filter(|pairs| pairs.len() >= MIN_SEEDS_FOR_P);
     let drawn = tested.and_then(bootstrap);
     let round_stds: Vec<f64> = records.iter().filter_map(|run| deviation(&run.last)).collect();
     let effective: Vec<f64> =

@@ -1,7 +1,7 @@
 //! The verdict on a setting in one sentence: which differences to the baseline are significant.
 
 use crate::report::heading::seed_count;
-use crate::stats::summary::{LEAST_FOR_A_TEST, Row, StrategySummary};
+use crate::stats::summary::{MIN_SEEDS_FOR_P, Row, StrategySummary};
 
 /// How a strategy compares with the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +81,7 @@ pub fn verdict(rows: &[Row]) -> String {
     }
     // With few seeds, significance rests on the assumption of the t-test that differences are normal.
     let significant = !better.is_empty() || !worse.is_empty();
-    let only = if significant && least < LEAST_FOR_A_TEST { "only " } else { "" };
+    let only = if significant && least < MIN_SEEDS_FOR_P { "only " } else { "" };
     format!("{} ({only}{seeds}).", capital(&parts.join("; ")))
 }
 

@@ -2,7 +2,7 @@
 
 use crate::runs::{grid, run};
 use crate::{report, report_with, summary_options};
-use fedtvd_lab::report::compact_table::compact_table;
+use fedtvd_lab::report::compact_table::{compact_legend, compact_table};
 use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::stats::summary::{Deviation, SummaryOptions};
@@ -182,12 +182,13 @@ fn the_compact_table_fits_80_columns() {
         })
     });
     let report = report(runs.collect());
-    let table = compact_table(&report.parts[0], &['o', '+', 'x', '#']);
+    let part = &report.parts[0];
+    let table = compact_table(part, &['o', '+', 'x', '#']) + &compact_legend(part);
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0].contains("vs fedavg") && lines[1].contains("strategy"), "{table}");
     assert!(lines[2].starts_with("o fedavg ") && lines[5].starts_with("# fedtvd+balanced "), "{table}");
     assert!(lines[5].contains(" 10/10 "), "{table}");
-    let without_marks = compact_table(&report.parts[0], &[]);
+    let without_marks = compact_table(part, &[]);
     assert!(without_marks.lines().nth(2).is_some_and(|line| line.starts_with("fedavg ")), "{without_marks}");
 }
