@@ -1,8 +1,9 @@
-//! `fedtvd`: one file per subcommand, in `commands`. Answers go to stdout, progress and errors to stderr.
+//! The `fedtvd` command: one file per subcommand in `commands`. Results go to stdout, progress and errors to stderr.
 //!
-//! Exit codes: 0 done, 1 the work failed, 2 the request was wrong.
+//! Exit codes: 0 success, 1 failure, 2 invalid request.
 
 mod commands;
+mod ignored;
 mod output;
 mod request;
 mod terminal;
@@ -12,87 +13,88 @@ use commands::{
     certs, compare, completions, data, evaluate, init, join, models, report, reproduce, resume, run, serve,
     split, strategies, sweep, verify, weights,
 };
-use request::{Failure, tell};
+use request::{Failure, eprint_line};
 use std::process::ExitCode;
 
-/// Federated learning that asks what clients know about their labels: how much each should count, and how
-/// each should train.
+/// Federated learning: train one model on the data of many clients that do not share it, and compare
+/// methods for clients whose data differ. For researchers who evaluate methods in simulation, and for
+/// engineers who run a federation across real sites.
 #[derive(Parser)]
-#[command(version, propagate_version = true, arg_required_else_help = true)]
+#[command(verbatim_doc_comment, version, propagate_version = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
-    verb: Verb,
+    command: Command,
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    /// Train several strategies side by side on the same splits, initial models and cohorts
+enum Command {
+    /// Compare strategies on the same data splits, initial models and selections of clients
     Compare(compare::Compare),
-    /// Tables, figures, statistics and a page from runs that are done
+    /// Create tables, figures, statistics and an HTML page from finished runs
     Report(report::Report),
-    /// Run one experiment into a run directory
+    /// Run one experiment: simulate federated training with one strategy and seed
     Run(run::Run),
-    /// Go on with a run after a stop or a crash, to the same bits
+    /// Resume an interrupted run, with bit-identical results
     Resume(resume::Resume),
-    /// Recompute rounds of a run and compare the bits
+    /// Recompute rounds of a run and check that they are bit-identical
     Verify(verify::Verify),
-    /// Accuracy, loss and confusion of a trained model
+    /// Compute accuracy, loss and confusion matrix of a trained model
     Evaluate(evaluate::Evaluate),
-    /// Run every combination of lists of values, resumable, on one machine or many
+    /// Run all combinations of parameter values, on one machine or a cluster
     Sweep(sweep::Sweep),
-    /// Run the paper's experiments and show its figures beside ours
+    /// Run the experiments of the FedTVD paper and compare the results with it
     Reproduce(reproduce::Reproduce),
-    /// Print a commented configuration with every key
+    /// Print a configuration file with all keys, defaults and comments
     Init(init::Init),
-    /// Explain how much each of some clients would count, and why
+    /// Show the aggregation weights of clients with given label counts
     Weights(weights::Weights),
-    /// Show how data is split over clients: a picture, statistics, plots, partition.json
+    /// Show how a data set is split over clients, and save or export the split
     Split(split::Split),
-    /// List, fetch, verify and find data sets
+    /// List, download, verify and locate data sets
     Data(data::Data),
-    /// List the strategies, with parameters, defaults, ranges and papers
+    /// List the strategies with their parameters and papers
     Strategies(strategies::Strategies),
     /// List the models
     Models(models::Models),
-    /// Serve a federation: clients on other machines dial in
+    /// Run the server of a federation of clients on other machines
     Serve(serve::Serve),
-    /// Take part in a federation with this site's own data
+    /// Join a federation as a client, with local data
     Join(join::Join),
-    /// Make, revoke and list the certificates of a federation
+    /// Create, revoke and list the certificates of a federation
     Certs(certs::Certs),
-    /// Print completions for a shell
+    /// Print a completion script for a shell
     Completions(completions::Completions),
 }
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().verb {
-        Verb::Compare(compare) => compare.answer(),
-        Verb::Report(report) => report.answer(),
-        Verb::Run(run) => run.answer(),
-        Verb::Resume(resume) => resume.answer(),
-        Verb::Verify(verify) => verify.answer(),
-        Verb::Evaluate(evaluate) => evaluate.answer(),
-        Verb::Sweep(sweep) => sweep.answer(),
-        Verb::Reproduce(reproduce) => reproduce.answer(),
-        Verb::Init(init) => init.answer(),
-        Verb::Weights(weights) => weights.answer(),
-        Verb::Split(split) => split.answer(),
-        Verb::Data(data) => data.answer(),
-        Verb::Strategies(strategies) => strategies.answer(),
-        Verb::Models(models) => models.answer(),
-        Verb::Serve(serve) => serve.answer(),
-        Verb::Join(join) => join.answer(),
-        Verb::Certs(certs) => certs.answer(),
-        Verb::Completions(completions) => completions.answer(Cli::command()),
+    let done = match Cli::parse().command {
+        Command::Compare(compare) => compare.answer(),
+        Command::Report(report) => report.answer(),
+        Command::Run(run) => run.answer(),
+        Command::Resume(resume) => resume.answer(),
+        Command::Verify(verify) => verify.answer(),
+        Command::Evaluate(evaluate) => evaluate.answer(),
+        Command::Sweep(sweep) => sweep.answer(),
+        Command::Reproduce(reproduce) => reproduce.answer(),
+        Command::Init(init) => init.answer(),
+        Command::Weights(weights) => weights.answer(),
+        Command::Split(split) => split.answer(),
+        Command::Data(data) => data.answer(),
+        Command::Strategies(strategies) => strategies.answer(),
+        Command::Models(models) => models.answer(),
+        Command::Serve(serve) => serve.answer(),
+        Command::Join(join) => join.answer(),
+        Command::Certs(certs) => certs.answer(),
+        Command::Completions(completions) => completions.answer(Cli::command()),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Request(error)) => {
-            tell(format_args!("fedtvd: {error:#}"));
+            eprint_line(format_args!("fedtvd: {error:#}"));
             ExitCode::from(2)
         }
         Err(Failure::Work(error)) => {
-            tell(format_args!("fedtvd: {error:#}"));
+            eprint_line(format_args!("fedtvd: {error:#}"));
             ExitCode::FAILURE
         }
     }

@@ -1,4 +1,4 @@
-//! What verbs share: the request's options, and the two ways in which an answer can fail.
+//! Options that several subcommands share, and the two kinds of failure.
 
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -10,40 +10,40 @@ use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Why there is no answer.
+/// Why a subcommand failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The request was wrong: exit code 2.
+    /// Invalid request: exit code 2.
     Request(anyhow::Error),
-    /// The work failed: exit code 1.
+    /// Failure during the work: exit code 1.
     Work(anyhow::Error),
 }
 
 impl Failure {
-    /// A request that was wrong.
+    /// An invalid request.
     pub(crate) fn request(error: impl Into<anyhow::Error>) -> Self {
         Self::Request(error.into())
     }
 
-    /// Work that failed.
+    /// A failure during the work.
     pub(crate) fn work(error: impl Into<anyhow::Error>) -> Self {
         Self::Work(error.into())
     }
 }
 
-/// How the answer comes.
+/// Output format and verbosity.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Output {
-    /// Answer with one JSON document on stdout
+    /// Print the result as one JSON document
     #[arg(long)]
     pub(crate) json: bool,
-    /// Show no progress; the answer still comes
+    /// No progress output
     #[arg(long)]
     pub(crate) quiet: bool,
 }
 
 impl Output {
-    /// Writes the answer: as JSON if asked for, otherwise as text.
+    /// Prints the result, as JSON or as text.
     pub(crate) fn answer(
         self,
         json: &impl serde::Serialize,
@@ -58,23 +58,23 @@ impl Output {
     }
 }
 
-/// Writes an answer to stdout.
+/// Writes a result to stdout.
 pub(crate) fn print(answer: &[u8]) -> Result<(), Failure> {
     let mut out = std::io::stdout();
     match out.write_all(answer).and_then(|()| out.flush()) {
-        // Whoever reads the answer may stop early, as `head` does.
+        // A reader such as `head` may close the pipe early.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-        written => written.context("writing the answer").map_err(Failure::Work),
+        written => written.context("writing to stdout").map_err(Failure::Work),
     }
 }
 
-/// Writes a line to stderr, in one piece: others may write there, too. Where it cannot be written, a full disk or a
-/// closed window must not end a run.
-pub(crate) fn tell(line: impl std::fmt::Display) {
+/// Writes a line to stderr in one call, because other threads write there too. Errors are ignored: a full disk or a
+/// closed terminal must not end a run.
+pub(crate) fn eprint_line(line: impl std::fmt::Display) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Makes the folder that `--out` names, if it is not there.
+/// Creates the folder given by `--out` if it does not exist.
 pub(crate) fn folder(out: &Path) -> Result<(), Failure> {
     if out.is_file() {
         return Err(Failure::Request(anyhow!("--out {} is a file; it must be a folder", out.display())));
@@ -82,7 +82,7 @@ pub(crate) fn folder(out: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display())).map_err(Failure::Work)
 }
 
-/// What a configuration is called, unless it has no name.
+/// The name of a configuration, if it has one.
 pub(crate) fn title(config: &Config) -> Option<String> {
     match config.get("name") {
         Value::Text(name) if !name.is_empty() => Some(name),
@@ -93,38 +93,38 @@ pub(crate) fn title(config: &Config) -> Option<String> {
 /// A configuration file and changes to it.
 #[derive(Args)]
 pub(crate) struct Configured {
-    /// Configuration in TOML; every key has a default
+    /// Configuration file in TOML; keys that are left out have defaults
     #[arg(value_name = "CONFIG")]
     config: Option<PathBuf>,
     #[command(flatten)]
     changes: Changes,
-    /// Folder with data sets; FEDTVD_DATA unless given
+    /// Folder with data sets [default: $FEDTVD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
 
-/// Refuses `--set` of keys that would have no effect, for a reason that completes the sentence.
+/// Refuses `--set` of keys that would have no effect; `why` completes the sentence.
 pub(crate) fn refuse(set: &[String], idle: impl Fn(&str) -> bool, why: &str) -> Result<(), Failure> {
     for setting in set {
         let mut config = Config::default();
         config.set(setting).map_err(Failure::request)?;
         if let Some(path) = config.paths().into_iter().find(|path| idle(path)) {
-            return Err(Failure::Request(anyhow!("--set {setting} would change nothing: {path} {why}")));
+            return Err(Failure::Request(anyhow!("--set {setting} has no effect: {path} {why}")));
         }
     }
     Ok(())
 }
 
-/// Changes to single keys.
+/// Changes to individual keys.
 #[derive(Args)]
 pub(crate) struct Changes {
-    /// Set a key, such as split.alpha=0.5 or lambda=0.25; may be given several times
+    /// Set a configuration key or strategy parameter, such as split.alpha=0.5; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
 }
 
 impl Configured {
-    /// The configuration as the file and the changes have it.
+    /// The configuration from the file, with the changes.
     pub(crate) fn read(&self) -> Result<Config, Failure> {
         match &self.config {
             None => self.changes.apply(Config::default()),
@@ -132,7 +132,7 @@ impl Configured {
         }
     }
 
-    /// The configuration of this file, with the changes.
+    /// The configuration from this file, with the changes.
     pub(crate) fn read_over(&self, path: &Path) -> Result<Config, Failure> {
         let read = || format!("reading {}", path.display());
         let text = std::fs::read_to_string(path).with_context(read).map_err(Failure::Request)?;
@@ -141,7 +141,7 @@ impl Configured {
         self.changes.apply(config)
     }
 
-    /// The configuration, and the text of its file, which is empty without one.
+    /// The configuration, and the text of its file; empty if there is no file.
     pub(crate) fn read_with_text(&self) -> Result<(Config, String), Failure> {
         let reading = |path: &PathBuf| {
             let read = || format!("reading {}", path.display());
@@ -150,7 +150,7 @@ impl Configured {
         Ok((self.read()?, self.config.as_ref().map_or(Ok(String::new()), reading)?))
     }
 
-    /// The arguments that give the same configuration again, each with a space behind it.
+    /// The arguments that give the same configuration, each followed by a space.
     pub(crate) fn arguments(&self) -> String {
         let file = self.config.iter().map(|path| path.display().to_string());
         let changes = self.changes.set.iter().flat_map(|change| ["--set".to_owned(), change.clone()]);
@@ -158,7 +158,7 @@ impl Configured {
         file.chain(changes).chain(data).map(|word| quoted(&word) + " ").collect()
     }
 
-    /// Refuses changes of keys that something else sets.
+    /// Refuses changes to keys that are set elsewhere.
     pub(crate) fn refuse(&self, keys: &BTreeSet<String>, by: &str) -> Result<(), Failure> {
         refuse(&self.changes.set, |path| keys.contains(path), by)
     }
@@ -173,7 +173,7 @@ impl Configured {
         self.config.is_none() && self.changes.set.is_empty()
     }
 
-    /// Where data sets are looked for.
+    /// The folders that are searched for data sets.
     pub(crate) fn places(&self) -> Places {
         Places::new(self.data.clone())
     }
@@ -189,42 +189,44 @@ impl Changes {
     }
 }
 
-/// More threads than any machine that this runs on has cores.
+/// More threads than any machine has cores.
 const MOST_WORKERS: usize = 1024;
 
-/// How many threads to use: those asked for, or all cores.
+/// Number of threads; all cores by default.
 pub(crate) fn workers(asked: Option<usize>) -> Result<usize, Failure> {
     match asked {
-        Some(0) => Err(Failure::Request(anyhow::anyhow!("--workers 0 does no work; at least 1 is needed"))),
+        Some(0) => {
+            Err(Failure::Request(anyhow::anyhow!("--workers 0 is not allowed; it must be at least 1")))
+        }
         Some(workers) if workers > MOST_WORKERS => Err(Failure::Request(anyhow::anyhow!(
-            "--workers {workers} is too many; at most {MOST_WORKERS} can work"
+            "--workers {workers} is too large; it must be at most {MOST_WORKERS}"
         ))),
         Some(workers) => Ok(workers),
         None => Ok(std::thread::available_parallelism().map_or(1, usize::from)),
     }
 }
 
-/// runs/NAME-HASH for a configuration and what else decides, or with a number behind it where that is taken.
-pub(crate) fn unused(name: &str, config: &Config, more: &str) -> PathBuf {
+/// runs/NAME-HASH for a configuration and other input, with a number appended if it exists.
+pub(crate) fn unused_folder(name: &str, config: &Config, more: &str) -> PathBuf {
     let hash = sha256((config.identity() + more).as_bytes());
     let place = |end: String| Path::new("runs").join(format!("{name}-{}{end}", &hash[..8]));
     let mut paths = std::iter::once(place(String::new())).chain((2..).map(|n: u32| place(format!("-{n}"))));
     paths.find(|path| !path.exists()).expect("numbers do not run out")
 }
 
-/// What a run may use.
+/// Resources of a run.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Resources {
-    /// Threads that train clients; all cores unless given
+    /// Number of threads that train clients [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Megabytes of updates that stay in memory; the others go to a temporary file
+    /// Memory for client updates in MB; further updates go to a temporary file
     #[arg(long, value_name = "MB", default_value_t = 128)]
     update_memory: usize,
 }
 
 impl Resources {
-    /// As the run wants them.
+    /// The checked resources.
     pub(crate) fn checked(self) -> Result<fedtvd_run::simulation::Resources, Failure> {
         Ok(fedtvd_run::simulation::Resources {
             workers: workers(self.workers)?,
@@ -233,7 +235,12 @@ impl Resources {
     }
 }
 
-/// A fraction in per cent, or a dash where there is none.
+/// `1 round`, `5 rounds`.
+pub(crate) fn plural(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// A fraction in per cent, or a dash.
 pub(crate) fn per_cent(fraction: Option<f64>, digits: usize) -> String {
     fraction.map_or_else(|| "–".to_owned(), |fraction| format!("{:.digits$} %", 100.0 * fraction))
 }

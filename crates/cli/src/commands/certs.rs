@@ -94,7 +94,6 @@ struct Issued {
 }
 
 impl Certs {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         match &self.action {
             Action::Init { place, host, days } => {

@@ -1,20 +1,22 @@
-//! `fedtvd compare`: strategies side by side on the same splits, initial models and cohorts.
+//! `fedtvd compare`: strategies on the same splits, initial models and cohorts.
 
 use crate::commands::report::{open, write};
-use crate::commands::sweep::{home, unfinished};
-use crate::request::{Configured, Failure, Output, folder, tell, title, workers};
+use crate::commands::sweep::{default_folder, unfinished};
+use crate::ignored;
+use crate::request::{Configured, Failure, Output, eprint_line, folder, title, workers};
 use crate::terminal::comparison_progress::ComparisonProgress;
 use crate::terminal::watch::stop_flag;
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_lab::experiments::comparison::{Comparison, Population};
 use fedtvd_lab::experiments::grid::Cell;
-use fedtvd_lab::experiments::sweep::{Event, Standing, Sweep};
+use fedtvd_lab::experiments::sweep::{Event, RunStatus, Sweep};
 use fedtvd_lab::figures::{MARKS, curves_text};
-use fedtvd_lab::report::findings::{Report, Request, SettingReport};
-use fedtvd_lab::report::heading::heading_of_config;
+use fedtvd_lab::report::compact_table::{compact_legend, compact_table};
+use fedtvd_lab::report::findings::{Report, ReportOptions, SettingReport};
+use fedtvd_lab::report::heading::{heading_of_config, samples};
 use fedtvd_lab::runs::collection::Collection;
-use fedtvd_lab::stats::summary::{LAST, Question, StrategySummary, mean_curve};
+use fedtvd_lab::stats::summary::{StrategySummary, SummaryOptions, mean_curve};
 use fedtvd_run::configuration::{Config, Value};
 use fedtvd_run::directory::Summary;
 use serde::Serialize;
@@ -22,33 +24,33 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
-/// Train several strategies side by side.
+/// Compare strategies on the same data splits, initial models and selections of clients.
 #[derive(Args)]
 #[command(after_help = "\
-Call it again to resume after a stop or a crash: what is done is never done again, and runs that a sweep or another
-comparison left in the folder are found.")]
+Repeat the same command to resume after an interruption. Finished runs in the folder are reused, including those of a
+sweep or another comparison.")]
 pub(crate) struct Compare {
     #[command(flatten)]
     configured: Configured,
-    /// Strategies, separated by commas; differences are to the first one
+    /// Strategies, separated by commas; the first one is the baseline
     #[arg(long, value_delimiter = ',', default_value = "fedavg,uniform,fedtvd,fedtvd+balanced")]
     strategies: Vec<String>,
-    /// How many seeds, counted up from the configuration's, or a list of seeds such as 3,7
+    /// Number of seeds, starting with that of the configuration, or a list such as 3,7
     #[arg(long, default_value = "5")]
     seeds: String,
-    /// How many rounds; the configuration's unless given
+    /// Number of rounds [default: from the configuration]
     #[arg(long)]
     rounds: Option<u64>,
-    /// How many runs at a time; all cores unless given
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Folder for runs and report; runs/compare-HASH unless given, the same for the same comparison
+    /// Folder for runs and report [default: runs/compare-HASH]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Leave out of the report how long runs took and on which machine
+    /// Leave out timing and machine from the report
     #[arg(long)]
     no_timing: bool,
-    /// Open the report page when it is written
+    /// Open the HTML page in a browser
     #[arg(long)]
     open: bool,
     #[command(flatten)]
@@ -63,16 +65,15 @@ struct View<'a> {
 }
 
 impl Compare {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        let mut config = self.configured.read()?;
+        let (mut config, file) = self.configured.read_with_text()?;
         if let Some(rounds) = self.rounds {
             config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
         }
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
         let workers = workers(self.workers)?;
         let comparison = Comparison::new(&config, &self.strategies, &seeds).map_err(Failure::request)?;
-        let out = self.out.clone().unwrap_or_else(|| home("compare", comparison.first_seed()));
+        let out = self.out.clone().unwrap_or_else(|| default_folder("compare", comparison.first_seed()));
         let places = self.configured.places();
         let stop = stop_flag()?;
         let sweep = Sweep::new(&out, &places, workers, stop);
@@ -80,24 +81,27 @@ impl Compare {
         folder(&out)?;
         let quiet = self.output.quiet || self.output.json;
         if !quiet {
-            tell(format_args!("{}\n", heading(&config, &comparison, &population)));
-            population.notes.iter().for_each(|note| tell(format_args!("note: {note}")));
+            eprint_line(format_args!("{}\n", heading(&config, &comparison, &population)));
+            let notes =
+                [ignored::sweep_table(&file, "compare"), ignored::strategy(&config, &self.strategies)];
+            let notes = notes.into_iter().flatten().chain(ignored::split_keys(&config));
+            notes.chain(population.notes.clone()).for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let progress = ComparisonProgress::new(&comparison, quiet);
         let cells: Vec<&Cell> = comparison.cells().iter().collect();
-        let standings = sweep.run(&cells, &|place, event| {
-            // Without this run there is no table.
-            if let Event::Ends(Standing::Failed(_)) = event {
+        let statuses = sweep.run(&cells, &|place, event| {
+            // A comparison needs all of its runs.
+            if let Event::Ends(RunStatus::Failed(_)) = event {
                 stop.store(true, Ordering::Relaxed);
             }
             progress.show(place, &event);
         });
         progress.finish();
-        let summaries = finished(&comparison, &standings, &out)?;
+        let summaries = finished(&comparison, &statuses, &out)?;
         self.conclude(&config, &comparison, &summaries, &out)
     }
 
-    /// Writes the report and answers.
+    /// Writes the report and prints the result.
     fn conclude(
         &self,
         config: &Config,
@@ -113,47 +117,48 @@ impl Compare {
         if let Some(why) = damaged {
             return Err(Failure::Work(anyhow!(why)));
         }
-        let question = Question { baseline: comparison.labels()[0].clone(), ..Question::default() };
-        let request = Request {
-            question,
+        let summary =
+            SummaryOptions { baseline: comparison.labels()[0].clone(), ..SummaryOptions::default() };
+        let options = ReportOptions {
+            summary,
             order: comparison.labels().to_vec(),
             without_timing: self.no_timing,
             title: title(config),
         };
-        let findings = Report::new(collection.map_err(Failure::work)?, &request);
+        let findings = Report::new(collection.map_err(Failure::work)?, &options);
         write(out, &findings.files()).map_err(Failure::Work)?;
         let page = out.join("report.html");
         let part = &findings.parts[0];
         let lines: Vec<&StrategySummary> = part.rows.iter().map(|row| &row.line).collect();
         let view = View { runs: summaries, summary: &lines, report: &page };
-        self.output.answer(&view, || text(part, &lines, &page))?;
+        self.output.answer(&view, || text(part, &page))?;
         if self.open { open(&page) } else { Ok(()) }
     }
 }
 
-/// The summaries of all runs, by strategy and seed; a failed run or one that is left is a failure.
-fn finished(comparison: &Comparison, standings: &[Standing], out: &Path) -> Result<Vec<Summary>, Failure> {
+/// The summaries of all runs by strategy and seed; fails if a run failed or is unfinished.
+fn finished(comparison: &Comparison, statuses: &[RunStatus], out: &Path) -> Result<Vec<Summary>, Failure> {
     let mut done = Vec::new();
-    for (place, (cell, standing)) in comparison.cells().iter().zip(standings).enumerate() {
-        match standing {
-            Standing::Done(summary) => {
-                // The folder may have moved since the run ended.
+    for (place, (cell, status)) in comparison.cells().iter().zip(statuses).enumerate() {
+        match status {
+            RunStatus::Done(summary) => {
+                // The folder may have been moved since the run finished.
                 let directory = out.join(&cell.folder);
                 let model = directory.join("model.safetensors").display().to_string();
                 let directory = directory.display().to_string();
                 let summary = Summary { directory, model, ..(**summary).clone() };
                 done.push((comparison.strategy(place), summary));
             }
-            Standing::Failed(error) => {
+            RunStatus::Failed(error) => {
                 let (label, seed) = (&cell.experiment.run.strategy.label, cell.experiment.seed);
                 let sentence = anyhow!("{label} with seed {seed}: {error}");
                 let failure = if error.request() { Failure::Request } else { Failure::Work };
                 return Err(failure(sentence));
             }
-            Standing::Stopped(_) | Standing::Elsewhere => {}
+            RunStatus::Stopped(_) | RunStatus::Elsewhere => {}
         }
     }
-    match standings.len() - done.len() {
+    match statuses.len() - done.len() {
         0 => {
             done.sort_by_key(|(strategy, _)| *strategy);
             Ok(done.into_iter().map(|(_, summary)| summary).collect())
@@ -162,22 +167,21 @@ fn finished(comparison: &Comparison, standings: &[Standing], out: &Path) -> Resu
     }
 }
 
-/// What can be said, and what cannot: the page's sentence.
+/// The verdict of the page.
 fn verdict(part: &SettingReport, seeds: usize) -> String {
     match seeds {
-        1 => "One seed tells no strategies apart; use --seeds 5.".to_owned(),
+        1 => "One seed is not enough to compare strategies; use --seeds 5.".to_owned(),
         _ => part.verdict.clone(),
     }
 }
 
-/// More seeds than any comparison needs: a guard against a slip of the finger.
+/// More seeds than any comparison needs; guards against typing errors.
 const MOST_SEEDS: u64 = 1000;
 
-/// `5` means five seeds counted up from the configuration's, `3,7` those two.
+/// `5` is five seeds starting with the configuration's, `3,7` is a list.
 pub(crate) fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
     let wrong = || anyhow!("--seeds {text} is neither a number of seeds above 0 nor a list such as 3,7");
-    let many =
-        |count| anyhow!("--seeds asks for {count} seeds; at most {MOST_SEEDS} can be compared at once");
+    let many = |count| anyhow!("--seeds {count} is too many; at most {MOST_SEEDS} seeds are allowed");
     let numbers: Vec<u64> =
         text.split(',').map(|seed| seed.trim().parse()).collect::<Result<_, _>>().map_err(|_| wrong())?;
     let seeds: Vec<u64> = match (numbers.as_slice(), config.get("seed")) {
@@ -196,39 +200,18 @@ pub(crate) fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
 fn heading(config: &Config, comparison: &Comparison, population: &Population) -> String {
     let Population { clients, mean_tvd, sizes: [least, most], .. } = population;
     format!(
-        "{}\nsame split, same start, same cohorts for all · mean TVD {mean_tvd:.2} · sizes {least}–{most}",
-        heading_of_config(config, *clients, comparison.seeds())
+        "{}\n{} per client, mean total variation distance (TVD) of labels {mean_tvd:.2}",
+        heading_of_config(config, *clients, comparison.seeds()),
+        samples(*least as u64, *most as u64)
     )
 }
 
-fn text(part: &SettingReport, lines: &[&StrategySummary], page: &Path) -> String {
-    let wide = lines.iter().map(|line| line.strategy.len()).max().unwrap_or(0).max(8);
-    let seeds = part.setting.seeds().len();
-    let first = &lines[0].strategy;
-    let mut text = String::new();
-    let versus = format!("vs {first} (95 %)");
-    let _ = writeln!(
-        text,
-        "  {:wide$}  {:>11}  {versus:>21}  {:>5}  {:>6}  {:>6}  {:>7}",
-        "strategy", "accuracy", "wins", "rounds", "wobble", "counted"
-    );
-    for (line, mark) in lines.iter().zip(MARKS.iter().cycle()) {
-        let [accuracy, versus, wins, rounds, wobble, counted] = line.cells(seeds);
-        let _ = writeln!(
-            text,
-            "{mark} {:wide$}  {accuracy:>11}  {versus:>21}  {wins:>5}  {rounds:>6}  {wobble:>6}  {counted:>7}",
-            line.strategy
-        );
-    }
-    let _ = writeln!(
-        text,
-        "accuracy: last {LAST} rounds, in % · rounds: until {first}'s final accuracy\n\
-         wobble: deviation between the last {LAST} · counted: effective clients per round\n"
-    );
+fn text(part: &SettingReport, page: &Path) -> String {
+    let mut text = compact_table(part, &MARKS) + &compact_legend(part) + "\n";
     let means: Vec<Vec<f64>> =
         part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
     text += &curves_text(&means, 70, 14);
-    let _ = writeln!(text, "{}", verdict(part, seeds));
+    let _ = writeln!(text, "{}", verdict(part, part.setting.seeds().len()));
     let _ = writeln!(text, "Page:  {}      (--open)", page.display());
-    text + "Next:  fedtvd weights --counts \"30,30,30;20,40,40;10,30,70\"   ·   fedtvd init > mine.toml\n"
+    text + "Next:  fedtvd weights   ·   fedtvd init > mine.toml\n"
 }

@@ -1,18 +1,17 @@
-//! `fedtvd completions SHELL`: shell completions.
+//! `fedtvd completions SHELL`: a shell completion script.
 
 use crate::request::{Failure, print};
 use clap::{Args, Command};
 use clap_complete::{Shell, generate};
 
-/// Print completions for a shell.
+/// Print a completion script for a shell.
 #[derive(Args)]
 pub(crate) struct Completions {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 
 impl Completions {
-    /// Answers.
     pub(crate) fn answer(&self, mut command: Command) -> Result<(), Failure> {
         let mut script = Vec::new();
         generate(self.shell, &mut command, "fedtvd", &mut script);

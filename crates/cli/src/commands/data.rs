@@ -1,4 +1,4 @@
-//! `fedtvd data list|fetch|verify|path`: the data sets, and getting the full ones.
+//! `fedtvd data list|fetch|verify|path`: lists and downloads data sets.
 
 use crate::request::{Failure, Output};
 use anyhow::anyhow;
@@ -9,28 +9,28 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// List, fetch, verify and find data sets.
+/// List, download, verify and locate data sets.
 #[derive(Args)]
 pub(crate) struct Data {
     #[command(subcommand)]
-    verb: Verb,
+    action: Action,
 }
 
 #[derive(Subcommand)]
-enum Verb {
-    /// What there is, and where it is on this machine
+enum Action {
+    /// List the data sets and where they are on this machine
     List(List),
-    /// Download a data set from its official address, or go on with a download
+    /// Download a data set, or resume a download
     Fetch(Fetch),
     /// Compare checksums and class counts with the published ones
     Verify(Verify),
-    /// Where a data set is on this machine
+    /// Print the path of a data set on this machine
     Path(Path),
 }
 
 #[derive(Args)]
 struct Folder {
-    /// Folder with data sets; FEDTVD_DATA unless given
+    /// Folder with data sets [default: $FEDTVD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
 }
@@ -45,9 +45,9 @@ struct List {
 
 #[derive(Args)]
 struct Fetch {
-    /// The data set
+    /// Name of the data set
     name: String,
-    /// Another address whose files have the official names
+    /// Mirror with the original file names [default: the official address]
     #[arg(long, value_name = "URL")]
     from: Option<String>,
     #[command(flatten)]
@@ -58,7 +58,7 @@ struct Fetch {
 
 #[derive(Args)]
 struct Verify {
-    /// The data sets; all that are on this machine unless given
+    /// Names of the data sets [default: all on this machine]
     names: Vec<String>,
     #[command(flatten)]
     folder: Folder,
@@ -68,7 +68,7 @@ struct Verify {
 
 #[derive(Args)]
 struct Path {
-    /// The data set
+    /// Name of the data set
     name: String,
     #[command(flatten)]
     folder: Folder,
@@ -96,13 +96,12 @@ struct PathView {
 }
 
 impl Data {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        match &self.verb {
-            Verb::List(list) => list.answer(),
-            Verb::Fetch(fetch) => fetch.answer(),
-            Verb::Verify(verify) => verify.answer(),
-            Verb::Path(path) => path.answer(),
+        match &self.action {
+            Action::List(list) => list.answer(),
+            Action::Fetch(fetch) => fetch.answer(),
+            Action::Verify(verify) => verify.answer(),
+            Action::Path(path) => path.answer(),
         }
     }
 }
@@ -115,7 +114,7 @@ impl Folder {
 
 fn entry(name: &str) -> Result<&'static Entry, Failure> {
     let all = || ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ");
-    named(name).ok_or_else(|| Failure::Request(anyhow!("{name} is no data set; there are {}", all())))
+    named(name).ok_or_else(|| Failure::Request(anyhow!("{name} is not a data set; available: {}", all())))
 }
 
 impl List {
@@ -137,18 +136,18 @@ impl List {
             let mut text = String::new();
             for set in &sets {
                 let place = match (&set.path, set.embedded) {
-                    (_, true) => "inside the program".to_owned(),
+                    (_, true) => "embedded in the program".to_owned(),
                     (Some(path), _) => path.display().to_string(),
                     (None, _) => format!("not on this machine: fedtvd data fetch {}", set.name),
                 };
                 let [channels, height, width] = set.shape;
                 let _ = writeln!(
                     text,
-                    "{:12} {}\n{:12} {} + {} rows, {} classes, {channels}x{height}x{width} · {}\n{:12} {place}",
+                    "{:12} {}\n{:12} {} training + {} test rows, {} classes, {channels}x{height}x{width} · {}\n{:12} {place}",
                     set.name, set.about, "", set.train, set.test, set.classes, set.licence, ""
                 );
             }
-            text + "Beside these: any folder of PNG images by class, any CSV with a column of labels.\n"
+            text + "You can also use a folder of PNG images with a subfolder per class, or a CSV file with a label column.\n"
         })
     }
 }
@@ -158,7 +157,9 @@ impl Fetch {
         let entry = entry(&self.name)?;
         if entry.parts.is_empty() {
             let name = entry.name;
-            return Err(Failure::Request(anyhow!("{name} is inside the program; there is nothing to fetch")));
+            return Err(Failure::Request(anyhow!(
+                "{name} is embedded in the program and need not be downloaded"
+            )));
         }
         let bar = if self.output.quiet { ProgressBar::hidden() } else { ProgressBar::no_length() };
         let style =
@@ -199,9 +200,11 @@ impl Verify {
         match (wrong.as_slice(), missing.as_slice()) {
             ([], []) => Ok(()),
             ([], missing) => Err(Failure::Request(anyhow!("{}", missing.join("; ")))),
-            (wrong, missing) => {
-                Err(Failure::Work(anyhow!("{}: not as published{}", wrong.join(", "), also(missing))))
-            }
+            (wrong, missing) => Err(Failure::Work(anyhow!(
+                "{}: different from the published data{}",
+                wrong.join(", "),
+                also(missing)
+            ))),
         }
     }
 }
@@ -209,7 +212,7 @@ impl Verify {
 fn text(verdict: &Verdict) -> String {
     let mut text = format!("{}: {}\n", verdict.set, verdict.path);
     for check in &verdict.files {
-        let mark = if check.right { "right" } else { "WRONG" };
+        let mark = if check.right { "ok   " } else { "WRONG" };
         let found = match (&check.found, &check.flaw) {
             (Some(found), _) => format!("SHA-256 {found}"),
             (None, Some(flaw)) => flaw.clone(),
@@ -218,16 +221,16 @@ fn text(verdict: &Verdict) -> String {
         let _ = writeln!(text, "  {mark}  {:28} {found}", check.file);
     }
     if let Some(flaw) = &verdict.flaw {
-        let _ = writeln!(text, "  WRONG  rows cannot be counted: {flaw}");
+        let _ = writeln!(text, "  WRONG  cannot count the rows: {flaw}");
         return text;
     }
     for (part, counts, expected) in [("training", 0), ("test", 1)]
         .map(|(part, place)| (part, &verdict.counts[place], &verdict.expected_counts[place]))
     {
-        let mark = if counts == expected { "right" } else { "WRONG" };
+        let mark = if counts == expected { "ok   " } else { "WRONG" };
         let same = counts.iter().all(|count| *count == counts[0]);
         let shown = match same {
-            true => format!("{} of each of {} classes", counts[0], counts.len()),
+            true => format!("{} in each of {} classes", counts[0], counts.len()),
             false => format!("{counts:?}"),
         };
         let _ = writeln!(text, "  {mark}  {part} rows: {shown}");
@@ -240,7 +243,7 @@ impl Path {
         let entry = entry(&self.name)?;
         if entry.parts.is_empty() {
             let name = entry.name;
-            return Err(Failure::Request(anyhow!("{name} is inside the program; it has no path")));
+            return Err(Failure::Request(anyhow!("{name} is embedded in the program and has no path")));
         }
         let path = self.folder.places().path(entry).map_err(Failure::request)?;
         let view = PathView { name: entry.name, path };

@@ -1,4 +1,4 @@
-//! `fedtvd evaluate MODEL`: what a trained model is worth.
+//! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model.
 
 use crate::request::{Configured, Failure, Output, quoted};
 use anyhow::Context;
@@ -13,18 +13,18 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Evaluate a model.
+/// Compute accuracy, loss and confusion matrix of a trained model.
 #[derive(Args)]
 pub(crate) struct Evaluate {
-    /// A safetensors file, or a run directory; the config.toml beside it holds unless CONFIG is given
+    /// Model file (safetensors) or run directory; the config.toml beside it is used unless CONFIG is given
     #[arg(value_name = "MODEL")]
     model: PathBuf,
     #[command(flatten)]
     configured: Configured,
-    /// Use the training samples in place of the test samples
+    /// Use the training samples instead of the test samples
     #[arg(long)]
     train: bool,
-    /// Write row, label and prediction of every sample to this CSV file
+    /// Write row, label and prediction of every sample to a CSV file
     #[arg(long, value_name = "FILE")]
     predictions: Option<PathBuf>,
     #[command(flatten)]
@@ -44,14 +44,13 @@ struct View<'a> {
 }
 
 impl Evaluate {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let model =
             if self.model.is_dir() { self.model.join("model.safetensors") } else { self.model.clone() };
         if !model.exists() && self.model.join("manifest.json").exists() {
             let run = quoted(&self.model.display().to_string());
             return Err(Failure::Request(anyhow::anyhow!(
-                "{run} has no model yet: the run is not done; go on with: fedtvd resume {run}"
+                "{run} has no model yet: the run is unfinished; to resume it: fedtvd resume {run}"
             )));
         }
         let config = self.config(&model)?;
@@ -64,7 +63,7 @@ impl Evaluate {
         let rows = if self.train { (0..samples.train_rows() as u32).collect() } else { samples.test_rows() };
         if rows.is_empty() {
             return Err(Failure::Request(anyhow::anyhow!(
-                "the data set has no test rows; --train uses its training rows"
+                "the data set has no test rows; use --train to evaluate on the training rows"
             )));
         }
         let mut cpu = Cpu::new(&network, samples.clone()).map_err(Failure::request)?;
@@ -88,7 +87,7 @@ impl Evaluate {
         self.output.answer(&view, || text(&view))
     }
 
-    /// The configuration given, or the one that lies beside the model in its run directory.
+    /// The given configuration, or the one beside the model in its run directory.
     fn config(&self, model: &Path) -> Result<Config, Failure> {
         let beside = model.parent().map(|folder| folder.join("config.toml")).filter(|path| path.is_file());
         match beside {
@@ -113,7 +112,7 @@ fn predictions(cpu: &mut Cpu, params: &Params, rows: &[u32], labels: &[u32]) -> 
 
 fn text(view: &View<'_>) -> String {
     let mut text = format!(
-        "{:.2} % of {} samples of {}, mean loss {:.4}\n",
+        "accuracy {:.2} % on {} samples of {}, mean loss {:.4}\n",
         100.0 * view.accuracy,
         view.samples,
         view.set,

@@ -1,11 +1,11 @@
-//! `fedtvd init`: a commented configuration with every key.
+//! `fedtvd init`: a configuration file with all keys and comments.
 
 use crate::request::{Changes, Failure, Output};
 use clap::Args;
 use fedtvd_run::configuration::Config;
 use serde_json::json;
 
-/// Print a configuration.
+/// Print a configuration file with all keys, defaults and comments.
 #[derive(Args)]
 pub(crate) struct Init {
     #[command(flatten)]
@@ -15,11 +15,12 @@ pub(crate) struct Init {
 }
 
 impl Init {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let config = self.changes.apply(Config::default())?;
-        let text =
-            format!("# Every key with its default; what is left out keeps it.\n{}", config.commented());
+        let text = format!(
+            "# All keys with their defaults; keys that are left out keep them.\n{}",
+            config.commented()
+        );
         self.output.answer(&json!({ "config": text }), || text.clone())
     }
 }

@@ -1,6 +1,6 @@
-//! `fedtvd join SERVER DATA`: a site takes part in a federation.
+//! `fedtvd join SERVER DATA`: the client of a federation.
 
-use crate::request::{Failure, Output, tell};
+use crate::request::{Failure, Output, eprint_line, plural};
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_data::set::{DataOptions, Places};
@@ -8,10 +8,10 @@ use fedtvd_net::client::{self, ConnectionError, JoinError, Progress, Security};
 use serde::Serialize;
 use std::path::PathBuf;
 
-/// Take part in a federation with this site's own data.
+/// Join a federation as a client, with local data.
 #[derive(Args)]
 pub(crate) struct Join {
-    /// HOST:PORT of the server, or @FILE: a file that holds it
+    /// HOST:PORT of the server, or @FILE to read it from a file
     #[arg(value_name = "SERVER")]
     server: String,
     /// This site's data: a folder written by fedtvd split --export, a folder of images by class, or a CSV file
@@ -43,7 +43,6 @@ struct View {
 }
 
 impl Join {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let options = DataOptions {
             set: self.data.clone(),
@@ -66,12 +65,14 @@ impl Join {
         let quiet = self.output.quiet;
         let report = move |progress: &Progress| {
             if !quiet {
-                tell(text(progress));
+                eprint_line(text(progress));
             }
         };
         let finished = client::take_part(options, &report).map_err(failure)?;
         let view = View { rounds: finished.rounds, model_hash: finished.model_hash };
-        self.output.answer(&view, || format!("the federation is over after {} rounds\n", view.rounds))
+        self.output.answer(&view, || {
+            format!("the federation has finished after {}\n", plural(view.rounds as usize, "round"))
+        })
     }
 
     fn security(&self) -> Result<Security, Failure> {
@@ -101,7 +102,7 @@ fn text(progress: &Progress) -> String {
             welcome.name, welcome.client, welcome.rounds, welcome.strategy, welcome.mode
         ),
         Progress::Training(round) => format!("round {round}: training"),
-        Progress::Sent(round) => format!("round {round}: update is on the server's disk"),
+        Progress::Sent(round) => format!("round {round}: update stored by the server"),
         Progress::Refused(error) => format!("refused: {error}"),
         Progress::Waiting(why) => format!("trying again: {why}"),
     }

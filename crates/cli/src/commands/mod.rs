@@ -1,5 +1,5 @@
-//! One file per subcommand: its options, and what it answers. What several share is in `request`, `terminal` and
-//! `output`; what a library would want is in the other crates. A new subcommand is a file here and two lines in `main`.
+//! One file per subcommand, with its options and its output. Code that several share is in `request`, `terminal` and
+//! `output`; everything else is in the library crates. A new subcommand is a file here and two lines in `main`.
 
 pub(crate) mod certs;
 pub(crate) mod compare;

@@ -1,4 +1,4 @@
-//! `fedtvd models`: the named models.
+//! `fedtvd models`: the available models.
 
 use crate::request::{Failure, Output};
 use clap::Args;
@@ -24,7 +24,6 @@ struct View {
 }
 
 impl Models {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let views: Vec<View> = ALL.iter().map(view).collect::<anyhow::Result<_>>().map_err(Failure::Work)?;
         self.output.answer(&views, || text(&views))
@@ -43,7 +42,7 @@ fn text(views: &[View]) -> String {
         let input = format!("{c}x{h}x{w}");
         let _ = writeln!(text, "{name:12} {parameters:>10}  {input:>8} → {classes:<3}  {about}");
     }
-    text += "\nParameters are for the input and classes shown; other sizes that fit work too.\n\
-             A model of your own: model.layers = [\"conv 6 5x5\", \"relu\", \"maxpool 2\", \"flatten\", \"linear\"]\n";
+    text += "\nNumbers of parameters are for the input size and classes shown; other sizes are possible.\n\
+             Custom model: model.layers = [\"conv 6 5x5\", \"relu\", \"maxpool 2\", \"flatten\", \"linear\"]\n";
     text
 }

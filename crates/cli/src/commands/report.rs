@@ -1,68 +1,68 @@
-//! `fedtvd report DIR…`: tables, figures and a page from runs that are done.
+//! `fedtvd report DIR…`: tables, figures and an HTML page from finished runs.
 
 use crate::request::{Failure, Output, folder};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
-use fedtvd_lab::report::findings::{Report as Findings, Request};
+use fedtvd_lab::report::findings::{Report as Findings, ReportOptions};
 use fedtvd_lab::report::json::Document;
 use fedtvd_lab::report::markdown::terminal;
 use fedtvd_lab::runs::collection::{Collection, CollectionError, run_directories};
-use fedtvd_lab::stats::summary::{Deviation, Question};
+use fedtvd_lab::stats::summary::{Deviation, SummaryOptions};
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-/// Tables, figures, statistics and a page from run directories.
+/// Create tables, figures, statistics and an HTML page from finished runs.
 #[derive(Args)]
 pub(crate) struct Report {
-    /// Folders in or below which there are run directories
+    /// Run directories, or folders that contain them at any depth
     #[arg(value_name = "DIR", required = true)]
     directories: Vec<PathBuf>,
-    /// Folder for the report; DIR/report of the first DIR unless given
+    /// Folder for the report [default: DIR/report in the first DIR]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// The strategy that others are compared with; fedavg unless given, or the first one where there is no fedavg
+    /// Strategy that the others are compared with [default: fedavg, or the first one]
     #[arg(long, value_name = "LABEL")]
     baseline: Option<String>,
-    /// Report on these strategies only, in this order; separated by commas
+    /// Include only these strategies, in this order; separated by commas
     #[arg(long, value_delimiter = ',', value_name = "LABELS")]
     strategies: Vec<String>,
-    /// Count rounds until this accuracy, from 0 to 1; the baseline's final accuracy unless given
+    /// Target accuracy, from 0 to 1, for the column of rounds [default: the baseline's final accuracy]
     #[arg(long, value_name = "ACCURACY")]
     target: Option<f64>,
-    /// What stands behind ±: the deviation of seeds' means, or of seeds in each round, averaged
+    /// Which standard deviation to show after ±
     #[arg(long, value_enum, default_value_t)]
     deviation: DeviationOver,
-    /// Leave out how long runs took and on which machine
+    /// Leave out timing and machine
     #[arg(long)]
     no_timing: bool,
-    /// What the report is called
+    /// Title of the report
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
-    /// Open the page when it is written
+    /// Open the HTML page in a browser
     #[arg(long)]
     open: bool,
     #[command(flatten)]
     output: Output,
 }
 
-/// What all others are compared with unless something else is asked for.
+/// The default baseline.
 const DEFAULT_BASELINE: &str = "fedavg";
 
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum DeviationOver {
-    /// Over seeds, of the means over the last rounds
+    /// Over seeds, of the mean accuracy of the last rounds
     #[default]
     Seeds,
-    /// Over seeds in each of the last rounds, averaged over these
+    /// Over seeds in each of the last rounds, averaged over these rounds
     Rounds,
 }
 
 impl Report {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        let request = self.request().map_err(Failure::Request)?;
+        let options = self.options().map_err(Failure::Request)?;
         let directories = run_directories(&self.directories).map_err(Failure::request)?;
         let mut collection = Collection::read(&directories, &mut |error| {
-            eprintln!("fedtvd: left out: {error}");
+            eprintln!("fedtvd: run left out: {error}");
         })
         .map_err(|error| match error {
             CollectionError::Record(_) => Failure::work(error),
@@ -74,12 +74,13 @@ impl Report {
         if let Some(baseline) = &self.baseline {
             collection.check(baseline).map_err(Failure::request)?;
         }
-        let report = Findings::new(collection, &request);
+        let report = Findings::new(collection, &options);
         let out = self.out.clone().unwrap_or_else(|| self.directories[0].join("report"));
         let files = report.files();
         folder(&out)?;
         write(&out, &files).map_err(Failure::Work)?;
-        self.output.answer(&Document::new(&report, &files), || terminal(&report))?;
+        self.output
+            .answer(&Document::new(&report, &files), || terminal(&report, std::io::stdout().is_terminal()))?;
         let page = out.join("report.html");
         if !self.output.quiet && !self.output.json {
             eprintln!("Page:  {}", page.display());
@@ -87,24 +88,24 @@ impl Report {
         if self.open { open(&page) } else { Ok(()) }
     }
 
-    fn request(&self) -> anyhow::Result<Request> {
+    fn options(&self) -> anyhow::Result<ReportOptions> {
         if let Some(target) = self.target {
             ensure!(
                 (0.0..=1.0).contains(&target),
-                "--target {target} is no accuracy; it must be 0 to 1, such as 0.8"
+                "--target {target} is not an accuracy; it must be from 0 to 1, such as 0.8"
             );
         }
         let deviation = match self.deviation {
             DeviationOver::Seeds => Deviation::Seeds,
             DeviationOver::Rounds => Deviation::Rounds,
         };
-        let question = Question {
+        let summary = SummaryOptions {
             baseline: self.baseline.clone().unwrap_or_else(|| DEFAULT_BASELINE.to_owned()),
             target: self.target,
             deviation,
         };
-        Ok(Request {
-            question,
+        Ok(ReportOptions {
+            summary,
             order: self.strategies.clone(),
             without_timing: self.no_timing,
             title: self.title.clone(),
@@ -123,7 +124,7 @@ pub(crate) fn write(folder: &Path, files: &[(String, String)]) -> anyhow::Result
     Ok(())
 }
 
-/// Opens a page with what the system opens pages with.
+/// Opens a page with the system's default program.
 pub(crate) fn open(page: &Path) -> Result<(), Failure> {
     let opener = if cfg!(target_os = "macos") {
         "open"

@@ -1,11 +1,11 @@
-//! `fedtvd reproduce`: the paper's tables and figures, with its own numbers beside ours.
+//! `fedtvd reproduce`: the paper's experiments, with its results beside ours.
 
 use crate::commands::compare::seeds;
 use crate::commands::report::write;
 use crate::commands::sweep::run;
 use crate::commands::theory;
 use crate::output::dry_run::DryRun;
-use crate::request::{Failure, Output, quoted, refuse, tell, workers};
+use crate::request::{Failure, Output, eprint_line, quoted, refuse, workers};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_data::set::{Places, known};
@@ -14,7 +14,7 @@ use fedtvd_lab::experiments::grid::Cell;
 use fedtvd_lab::experiments::preset::{self, Preset};
 use fedtvd_lab::experiments::reproduction::{PaperRow, csv, markdown, rows};
 use fedtvd_lab::experiments::shard::Shard;
-use fedtvd_lab::experiments::sweep::Standing;
+use fedtvd_lab::experiments::sweep::RunStatus;
 use fedtvd_lab::figures::{figure_table, paper_figures};
 use fedtvd_lab::report::slug::slug;
 use fedtvd_lab::runs::collection::Collection;
@@ -23,40 +23,40 @@ use fedtvd_run::configuration::Config;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// Run an experiment of the paper and show its figures beside ours.
+/// Run an experiment of the FedTVD paper and compare the results with it.
 #[derive(Args)]
 pub(crate) struct Reproduce {
-    /// Which of the paper's experiments
+    /// The experiment
     #[arg(value_enum)]
     experiment: Which,
-    /// Data sets in place of the paper's, separated by commas; the model follows
+    /// Data sets, separated by commas; the model depends on the data set [default: the paper's]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     dataset: Vec<String>,
-    /// Strategies in place of the paper's and what it lacks, separated by commas
+    /// Strategies, separated by commas [default: the paper's, and further baselines and variants]
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     strategies: Vec<String>,
-    /// How many seeds, or a list of seeds such as 3,7
+    /// Number of seeds, or a list such as 3,7
     #[arg(long, default_value = "5")]
     seeds: String,
-    /// How many rounds; 300 as in the paper unless given
+    /// Number of rounds [default: 300, as in the paper]
     #[arg(long)]
     rounds: Option<u64>,
-    /// Set a key of the protocol, such as local.epochs=3, or with one data set model.name; may be given several times
+    /// Change a key of the protocol, such as local.epochs=3, or model.name if there is one data set; can be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Folder with data sets; FEDTVD_DATA unless given
+    /// Folder with data sets [default: $FEDTVD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// Folder for the runs; runs/reproduce unless given; what is done there is not done again
+    /// Folder for the runs; finished runs in it are reused
     #[arg(long, value_name = "DIR", default_value = "runs/reproduce")]
     out: PathBuf,
-    /// How many threads; all cores unless given
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Do only part I of N, counted from 0; the table shows all parts that are done
+    /// Run only shard I of N, starting at 0; the table includes all finished shards
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
-    /// Say what would be run and how long it would take, and run nothing
+    /// Show what would be run and the estimated time, without running it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -65,15 +65,15 @@ pub(crate) struct Reproduce {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Which {
-    /// Table 2: three data sets and models, alpha 0.1, 0.5, 1.0 and IID
+    /// Table 2: three data sets and models, Dirichlet alpha 0.1, 0.5, 1.0 and IID
     Skew,
-    /// Table 3: CIFAR-10, alpha 0.1, 100 and 200 clients, 10, 20 and 50 % per round
+    /// Table 3: CIFAR-10, alpha 0.1, 100 and 200 clients, 10, 20 and 50 % of them per round
     Participation,
-    /// Table 4: CIFAR-10, alpha 0.1 and 1.0, lambda from 0 to 1
+    /// Table 4: CIFAR-10, alpha 0.1 and 1.0, lambda (share of label quality in the weights) from 0 to 1
     Lambda,
     /// Figures 1 to 5 as SVG, with the runs that they need
     Figures,
-    /// The convergence bound and the claim about gradients' dissent, on a convex problem
+    /// The convergence bound and the claim about gradient dissimilarity, on a convex problem
     Theory,
 }
 
@@ -87,7 +87,6 @@ struct View<'a> {
 }
 
 impl Reproduce {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let preset = match self.experiment {
             Which::Skew => Preset::Skew,
@@ -98,10 +97,10 @@ impl Reproduce {
         };
         let mut keys = preset.keys().map_err(Failure::request)?;
         if let [_] = self.dataset.as_slice() {
-            // Several data sets have several models.
+            // Only with a single data set is the model unambiguous.
             keys.remove("model.name");
         }
-        refuse(&self.set, |path| keys.contains(path), "is what the experiment varies")?;
+        refuse(&self.set, |path| keys.contains(path), "is varied by the experiment")?;
         let config = self.protocol()?;
         let departures = self.deviations(&config);
         let grid = self.grid(preset, &config)?;
@@ -117,19 +116,19 @@ impl Reproduce {
             return self.output.answer(&outlook, || outlook.text() + &outlook.listing());
         }
         if !self.output.quiet && !self.output.json {
-            tell(outlook().text().trim_end());
+            eprint_line(outlook().text().trim_end());
         }
-        let standings = run(&own, &self.out, &places, workers, self.output)?;
-        let here = rows(preset, &own, &standings, false);
+        let statuses = run(&own, &self.out, &places, workers, self.output)?;
+        let here = rows(preset, &own, &statuses, false);
         let incomplete = here.iter().filter(|row| row.missing.is_some()).count();
-        // The table is of the whole grid: others may have done their parts, or not yet.
-        let mut standings = standings.into_iter();
-        let standing = |(place, cell): (usize, &&Cell)| {
-            let done_here = if shard.has(place) { standings.next() } else { None };
-            done_here.unwrap_or_else(|| Standing::found(&self.out.join(&cell.folder)))
+        // The table covers the whole grid, including shards that other processes have finished.
+        let mut statuses = statuses.into_iter();
+        let status = |(place, cell): (usize, &&Cell)| {
+            let done_here = if shard.has(place) { statuses.next() } else { None };
+            done_here.unwrap_or_else(|| RunStatus::found(&self.out.join(&cell.folder)))
         };
-        let standings: Vec<Standing> = all.iter().enumerate().map(standing).collect();
-        let rows = rows(preset, &all, &standings, departures.is_empty());
+        let statuses: Vec<RunStatus> = all.iter().enumerate().map(status).collect();
+        let rows = rows(preset, &all, &statuses, departures.is_empty());
         self.keep(&rows, &departures)?;
         let drawn = if preset == Preset::Figures { self.draw(&all)? } else { String::new() };
         let (table, directory) = (preset.table(), self.out.as_path());
@@ -138,13 +137,13 @@ impl Reproduce {
         match incomplete {
             0 => Ok(()),
             some => Err(Failure::Work(anyhow!(
-                "{some} of {} rows are incomplete; the same command goes on",
+                "{some} of {} rows are incomplete; repeat the command to resume",
                 here.len()
             ))),
         }
     }
 
-    /// The theory needs no training runs.
+    /// Runs the theory experiment, which has no training runs.
     fn theory(&self) -> Result<(), Failure> {
         for (given, option) in [
             (self.dry_run, "--dry-run"),
@@ -155,7 +154,7 @@ impl Reproduce {
         ] {
             if given {
                 return Err(Failure::Request(anyhow!(
-                    "reproduce theory has no training runs and knows no {option}; leave it out"
+                    "reproduce theory has no training runs and does not accept {option}"
                 )));
             }
         }
@@ -169,7 +168,7 @@ impl Reproduce {
         refuse(
             &self.set,
             idle,
-            "has no place in the theory, which takes keys of data and other keys of split",
+            "is not used by the theory experiment, which uses keys of data and other keys of split",
         )?;
         let mut config = self.protocol()?;
         if let Some(set) = self.dataset.first() {
@@ -179,7 +178,7 @@ impl Reproduce {
         theory::answer(&config, &seeds, self.rounds, &Places::new(self.data.clone()), &self.out, self.output)
     }
 
-    /// The paper's protocol with the changes that were asked for.
+    /// The paper's protocol with the requested changes.
     fn protocol(&self) -> Result<Config, Failure> {
         let mut config = preset::protocol();
         for setting in &self.set {
@@ -191,7 +190,7 @@ impl Reproduce {
         Ok(config)
     }
 
-    /// Where that leaves the paper's.
+    /// How that deviates from the paper's protocol.
     fn deviations(&self, config: &Config) -> Vec<String> {
         let (papers, own) = (self.dataset.first().map(|set| preset::model(set)), config.get("model.name"));
         let other = config.paths().iter().any(|path| path == "model.name");
@@ -200,7 +199,7 @@ impl Reproduce {
         model.into_iter().chain(deviations(config)).collect()
     }
 
-    /// The runs that were asked for.
+    /// The requested runs.
     fn grid(&self, preset: Preset, config: &Config) -> Result<Vec<Cell>, Failure> {
         let named = |asked: &[String], own: Vec<String>| if asked.is_empty() { own } else { asked.to_vec() };
         let datasets = named(&self.dataset, preset.datasets().iter().map(|set| (*set).to_owned()).collect());
@@ -220,7 +219,7 @@ impl Reproduce {
         self.experiment.to_possible_value().map_or(String::new(), |value| value.get_name().to_owned())
     }
 
-    /// The table's file without its end; other data sets have another table.
+    /// The name of the table's file without extension; it includes the data sets if they are not the paper's.
     fn file(&self) -> String {
         match self.dataset.join(" ") {
             none if none.is_empty() => self.name(),
@@ -239,14 +238,15 @@ impl Reproduce {
         Ok(())
     }
 
-    /// Draws the paper's figures from the runs that are done, with a table of what each shows.
+    /// Draws the paper's figures from the finished runs, with a table of their content.
     fn draw(&self, cells: &[&Cell]) -> Result<String, Failure> {
         let done = cells.iter().filter(|cell| self.done(cell)).map(|cell| self.out.join(&cell.folder));
         let directories: Vec<PathBuf> = done.collect();
         if directories.is_empty() {
             return Ok(String::new());
         }
-        let collection = Collection::read(&directories, &mut |error| eprintln!("fedtvd: left out: {error}"));
+        let collection =
+            Collection::read(&directories, &mut |error| eprintln!("fedtvd: run left out: {error}"));
         let drawn = paper_figures(&collection.map_err(Failure::work)?);
         let table = figure_table(&drawn);
         let mut files: Vec<(String, String)> =
@@ -263,12 +263,15 @@ impl Reproduce {
     }
 }
 
-/// The table with what a reader has to know about it.
+/// The table with its source and protocol.
 fn page(rows: &[PaperRow], departures: &[String]) -> String {
-    let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds, of all where there are fewer";
+    let source = "paper: Selo, Kundroo, Kim, FGCS 2025, five runs; accuracy: mean of the last 10 rounds, or of all rounds of a shorter run";
     let protocol = match departures {
         [] => "protocol: the paper's".to_owned(),
-        some => format!("not the paper's protocol, so that no difference is shown: {}", some.join(", ")),
+        some => format!(
+            "not the paper's protocol, so no difference is shown (paper's values in parentheses): {}",
+            some.join(", ")
+        ),
     };
     format!("{}\n{source}\n\n{protocol}\n", markdown(rows))
 }

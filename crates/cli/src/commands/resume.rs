@@ -1,6 +1,6 @@
-//! `fedtvd resume DIR`: goes on after a stop or a crash, to the same bits.
+//! `fedtvd resume DIR`: resumes an interrupted run, with bit-identical results.
 
-use crate::commands::run::{failure, finished, go};
+use crate::commands::run::{failure, finished, run_to_end};
 use crate::request::{Failure, Output, Resources};
 use crate::terminal::watch::Watch;
 use clap::Args;
@@ -8,13 +8,13 @@ use fedtvd_data::set::Places;
 use fedtvd_run::runner::Runner;
 use std::path::PathBuf;
 
-/// Go on with a run.
+/// Resume an interrupted run, with bit-identical results.
 #[derive(Args)]
 pub(crate) struct Resume {
     /// The run directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Folder with data sets; FEDTVD_DATA unless given
+    /// Folder with data sets [default: $FEDTVD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     #[command(flatten)]
@@ -26,13 +26,12 @@ pub(crate) struct Resume {
 }
 
 impl Resume {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let places = Places::new(self.data.clone());
         match Runner::resume(&self.directory, &places, self.resources.checked()?).map_err(failure)? {
-            Ok(runner) => go(runner, &self.watch, self.output),
+            Ok(runner) => run_to_end(runner, &self.watch, self.output),
             Err(summary) => {
-                self.watch.note(self.output, "this run is done; nothing to go on with");
+                self.watch.note(self.output, "this run is already finished");
                 self.output.answer(&summary, || finished(&summary))
             }
         }

@@ -1,9 +1,11 @@
-//! `fedtvd run [CONFIG]`: one experiment into a run directory.
+//! `fedtvd run [CONFIG]`: runs one experiment.
 
-use crate::request::{Configured, Failure, Output, Resources, per_cent, quoted, unused};
+use crate::ignored;
+use crate::request::{Configured, Failure, Output, Resources, per_cent, plural, quoted, unused_folder};
 use crate::terminal::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
+use fedtvd_lab::report::heading::last_rounds;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Experiment, Value};
 use fedtvd_run::directory::{LAST, Summary};
@@ -12,17 +14,17 @@ use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup};
 use std::path::PathBuf;
 
-/// Run one experiment.
+/// Run one experiment: simulate federated training with one strategy and seed.
 #[derive(Args)]
 pub(crate) struct Run {
     #[command(flatten)]
     configured: Configured,
-    /// The run directory; runs/NAME-HASH unless given
+    /// Run directory [default: runs/NAME-HASH]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     #[command(flatten)]
     resources: Resources,
-    /// Check everything, time a few steps, and estimate time and memory
+    /// Check the configuration, and estimate time and memory, without running it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -32,9 +34,10 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        let config = self.configured.read()?;
+        let (config, text) = self.configured.read_with_text()?;
+        let ignored = ignored::sweep_table(&text, "run").into_iter().chain(ignored::split_keys(&config));
+        ignored.for_each(|note| self.watch.note(self.output, &note));
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
         let resources = self.resources.checked()?;
@@ -48,28 +51,27 @@ impl Run {
             None => {
                 let name = match config.get("name") {
                     Value::Text(name) if name.contains(['/', '\\']) => {
-                        let error =
-                            anyhow!("name = {name} would lead out of runs/; use --out for another place");
+                        let error = anyhow!("name = {name} contains a slash; use --out for another folder");
                         return Err(Failure::Request(error));
                     }
                     Value::Text(name) if !name.is_empty() => name,
                     _ => "run".to_owned(),
                 };
-                unused(&name, &config, "")
+                unused_folder(&name, &config, "")
             }
         };
         let runner = Runner::start(&config, &data, &out, resources).map_err(failure)?;
-        go(runner, &self.watch, self.output)
+        run_to_end(runner, &self.watch, self.output)
     }
 }
 
-/// Which of the two kinds of failure an error of a run is.
+/// The kind of failure of an error.
 pub(crate) fn failure(error: RunError) -> Failure {
     if error.request() { Failure::request(error) } else { Failure::work(error) }
 }
 
-/// Runs to the end and answers with the summary; Ctrl-C saves and stops.
-pub(crate) fn go(runner: Runner, watch: &Watch, output: Output) -> Result<(), Failure> {
+/// Runs to the end and prints the summary; Ctrl-C saves and stops.
+pub(crate) fn run_to_end(runner: Runner, watch: &Watch, output: Output) -> Result<(), Failure> {
     let directory = quoted(&runner.directory().path().display().to_string());
     let stop = stop_flag()?;
     let mut viewer = watch.start(&runner, output);
@@ -82,27 +84,27 @@ pub(crate) fn go(runner: Runner, watch: &Watch, output: Output) -> Result<(), Fa
     match end {
         Ok(End::Done(summary)) => output.answer(&summary, || finished(&summary)),
         Ok(End::Stopped(rounds)) => Err(Failure::Work(anyhow!(
-            "stopped after round {rounds} and saved; go on with: fedtvd resume {directory}"
+            "stopped after round {rounds}, progress is saved; to resume: fedtvd resume {directory}"
         ))),
         Err(error) => Err(Failure::Work(anyhow!(
-            "{error}\nfedtvd: the {done} finished rounds are not lost; once this is mended, go on with: fedtvd resume \
+            "{error}\nfedtvd: the {done} finished rounds are saved; once this is fixed, resume with: fedtvd resume \
              {directory}"
         ))),
     }
 }
 
-/// What a finished run came to, as text.
+/// The summary of a finished run as text.
 pub(crate) fn finished(summary: &Summary) -> String {
     let memory =
         summary.peak_memory_bytes.map_or(String::new(), |bytes| format!(" · {} MB", bytes / 1_000_000));
     format!(
-        "{}, seed {}: {} (mean of the last {} rounds), {} after round {}\n\
+        "{}, seed {}: accuracy {} ({}), {} after round {}\n\
          {:.0} s · {:.0} images/s{memory}\n\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
         summary.seed,
         per_cent(summary.last10_accuracy, 2),
-        summary.rounds.min(LAST as u32),
+        last_rounds(LAST.min(summary.rounds as usize)),
         per_cent(summary.accuracy, 2),
         summary.rounds,
         summary.seconds,
@@ -118,17 +120,19 @@ fn estimated(estimate: &Estimate, workers: usize) -> String {
     let memory =
         estimate.memory_bytes.map_or("unknown".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000));
     format!(
-        "{strategy}: {rounds} rounds, {cohort} of {clients} clients, {parameters} parameters\n\
-         one worker trains {:.0} and evaluates {:.0} images/s\n\
-         about {} with {workers} workers · memory about {memory} · {} MB exchanged in a real federation\n",
+        "strategy {strategy}, {}, {cohort} of {clients} clients per round, {parameters} parameters\n\
+         per worker: training {:.0} images/s, evaluation {:.0} images/s\n\
+         about {} with {} · memory about {memory} · {} MB of traffic in a real federation\n",
+        plural(*rounds as usize, "round"),
         estimate.train_per_second,
         estimate.evaluate_per_second,
         duration(estimate.seconds),
+        plural(workers, "worker"),
         estimate.bytes_exchanged / 1_000_000,
     )
 }
 
-/// A time that people read.
+/// A duration for people.
 pub(crate) fn duration(seconds: f64) -> String {
     match seconds {
         ..120.0 => format!("{seconds:.0} s"),

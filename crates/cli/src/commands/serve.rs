@@ -1,7 +1,7 @@
-//! `fedtvd serve [CONFIG]`: the server of a federation, and questions to a running one.
+//! `fedtvd serve [CONFIG]`: the server of a federation, and the status of a running one.
 
 use crate::commands::run::{failure as run_failure, finished};
-use crate::request::{Configured, Failure, Output, per_cent, tell, workers};
+use crate::request::{Configured, Failure, Output, eprint_line, per_cent, workers};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_core::round::{ClientId, RoundRecord};
@@ -22,73 +22,72 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Serve a federation, or go on with one after a stop or a crash.
+/// Run the server of a federation, or resume it after an interruption.
 #[derive(Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
     configured: Configured,
-    /// The run directory; one that holds a federation is gone on with
+    /// Run directory; an existing federation in it is resumed
     #[arg(long, value_name = "DIR", default_value = "federation")]
     out: PathBuf,
-    /// Address to listen on; port 0 is any free one, which OUT/federation/address then holds
+    /// Address to listen on; with port 0, a free port is chosen and written to OUT/federation/address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7443")]
     listen: SocketAddr,
-    /// Folder of the authority, as fedtvd certs init makes it
+    /// Folder of the certificate authority, as created by fedtvd certs init
     #[arg(long, value_name = "DIR", default_value = "certs")]
     certs: PathBuf,
-    /// Wait for exactly these clients: a file with one name per line; a run that is gone on with keeps its own
+    /// File with one client name per line; the first round starts when all of them have joined; a resumed federation
+    /// keeps its roster
     #[arg(long, value_name = "FILE")]
     roster: Option<PathBuf>,
-    /// Without a roster: start with so many clients; others may join later
+    /// Without a roster: number of clients to wait for before the first round; others can join later
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "roster")]
     least: usize,
-    /// Close a round after so many seconds with the updates that are there; otherwise wait for all that were asked
+    /// Time limit of a round: aggregate the updates that have arrived by then [default: wait for all]
     #[arg(long, value_name = "SECONDS")]
     deadline: Option<f64>,
-    /// Judge the model by the clients' hold-outs even where the server has a test set
+    /// Evaluate the model on the clients' held-out data, even if the server has a test set
     #[arg(long)]
     no_test_set: bool,
-    /// After the last round: wait so many seconds for clients that have not been told yet; on a run that is done, too
+    /// Time to keep serving after the last round, so that absent clients learn that training is over
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     farewell: u32,
-    /// Updates that are received at a time where lines are slow, for a fifth of a megabyte each; where they are fast,
-    /// two at a time
+    /// Maximum number of concurrent slow uploads, which take about 0.2 MB of memory each; fast uploads run two at a time
     #[arg(long, value_name = "N", default_value_t = 32)]
     uploads: usize,
-    /// Threads that evaluate the model; all cores unless given
+    /// Number of threads that evaluate the model [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Speak without TLS, to clients on this machine only, and believe who they say they are
+    /// No TLS and no authentication; only for clients on this machine
     #[arg(long)]
     plaintext: bool,
-    /// Ask the server that is running on OUT how it stands
+    /// Show the status of the server that is running with this --out
     #[arg(long)]
     status: bool,
-    /// Write events to stderr in this form
+    /// Format of log lines on stderr
     #[arg(long, value_enum, default_value_t = Log::Text)]
     log: Log,
     #[command(flatten)]
     output: Output,
 }
 
-/// The form of a log line.
+/// The format of a log line.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Log {
-    /// A sentence
+    /// Plain text
     Text,
-    /// A JSON object
+    /// One JSON object per line
     Json,
 }
 
 impl Serve {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         if self.status {
             return self.ask();
         }
         if self.plaintext && !self.listen.ip().is_loopback() {
             return Err(Failure::Request(anyhow!(
-                "--plaintext is for this machine only, not {}; leave it out, or listen on 127.0.0.1",
+                "--plaintext is not allowed with {}: it is for clients on this machine; listen on 127.0.0.1, or use TLS",
                 self.listen
             )));
         }
@@ -126,7 +125,10 @@ impl Serve {
         .map_err(Failure::Work)?;
         let summary = match work {
             Work::Farewell(summary) => {
-                let note = format!("the run is done; clients that ask are told so, {} s long", self.farewell);
+                let note = format!(
+                    "the run is finished; serving for another {} s so that clients learn of it",
+                    self.farewell
+                );
                 log(&Event::Note { note });
                 summary
             }
@@ -138,7 +140,7 @@ impl Serve {
         self.output.answer(&summary, || finished(&summary))
     }
 
-    /// Drives the rounds to the last.
+    /// Runs the remaining rounds.
     fn rounds(&self, runner: Runner, log: &EventLog) -> Result<Summary, Failure> {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
@@ -146,12 +148,12 @@ impl Serve {
         match runner.run(&AtomicBool::new(false), &mut |line| self.show(line)).map_err(run_failure)? {
             End::Done(summary) => Ok(summary),
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(
-                "stopped after round {rounds}; every update that was acknowledged is kept. The same command goes on with it"
+                "stopped after round {rounds}, all acknowledged updates are saved; repeat the command to resume"
             ))),
         }
     }
 
-    /// The numbers of the clients that a file names, one per line.
+    /// The ids of the clients listed in a file, one name per line.
     fn members(&self, path: &Path) -> Result<BTreeSet<ClientId>, Failure> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("reading {}", path.display()))
@@ -164,13 +166,15 @@ impl Serve {
         };
         let number = |name: &str| match list.number(name) {
             Some(number) => Ok(number),
-            None if self.plaintext => name.parse().map_err(|_| anyhow!("{name} is no client's number")),
-            None => Err(anyhow!("{}: there is no certificate of {name}", path.display())),
+            None if self.plaintext => {
+                name.parse().map_err(|_| anyhow!("{name} is not the number of a client"))
+            }
+            None => Err(anyhow!("{}: {name} has no certificate", path.display())),
         };
         names.map(|name| number(name).map_err(Failure::Request)).collect()
     }
 
-    /// Events go to stderr and, with their time, to a file of the run directory.
+    /// Writes events to stderr and, with a timestamp, to a file in the run directory.
     fn logger(&self, folder: &Path) -> EventLog {
         let (quiet, form) = (self.output.quiet, self.log);
         let path = folder.join("log.jsonl");
@@ -186,13 +190,13 @@ impl Serve {
                 *file = OpenOptions::new().create(true).append(true).open(&path).ok();
             }
             if let Some(file) = &mut *file {
-                // A full disk must not end the federation for want of a log.
+                // A full disk must not end the federation because of its log.
                 let _ = writeln!(file, "{json}");
             }
             match form {
                 _ if quiet => {}
-                Log::Text => tell(event),
-                Log::Json => tell(json),
+                Log::Text => eprint_line(event),
+                Log::Json => eprint_line(json),
             }
         })
     }
@@ -202,14 +206,11 @@ impl Serve {
             return;
         }
         match self.log {
-            Log::Json => tell(serde_json::to_string(line).unwrap_or_default()),
+            Log::Json => eprint_line(serde_json::to_string(line).unwrap_or_default()),
             Log::Text if line.accuracy.is_none() => {
-                tell(format_args!(
-                    "round {}: the model was not evaluated  {:.2} s",
-                    line.round, line.seconds
-                ));
+                eprint_line(format_args!("round {}: not evaluated  {:.2} s", line.round, line.seconds));
             }
-            Log::Text => tell(format_args!(
+            Log::Text => eprint_line(format_args!(
                 "round {}: accuracy {}  loss {:.4}  {:.2} s",
                 line.round,
                 per_cent(line.accuracy, 2),
@@ -219,12 +220,12 @@ impl Serve {
         }
     }
 
-    /// Asks a running server.
+    /// Asks a running server for its status.
     fn ask(&self) -> Result<(), Failure> {
         let path = self.out.join("federation/address");
         let address = std::fs::read_to_string(&path)
             .with_context(|| {
-                format!("no server has listened for {}: reading {}", self.out.display(), path.display())
+                format!("no server has been started in {}: reading {}", self.out.display(), path.display())
             })
             .map_err(Failure::Request)?;
         let security = if self.plaintext {
@@ -234,7 +235,7 @@ impl Serve {
         };
         let mut address: SocketAddr =
             address.trim().parse().with_context(|| path.display().to_string()).map_err(Failure::Work)?;
-        // The server listens on all addresses of this machine where it says 0.0.0.0.
+        // 0.0.0.0 means all addresses of this machine.
         if address.ip().is_unspecified() {
             address.set_ip(match address {
                 SocketAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
@@ -243,7 +244,8 @@ impl Serve {
         }
         let address = address.to_string();
         let status = ask(&address, &security);
-        let status = status.with_context(|| format!("asking {address}")).map_err(Failure::Work)?;
+        let status =
+            status.with_context(|| format!("asking the server at {address}")).map_err(Failure::Work)?;
         self.output.answer(&status, || status.text())
     }
 }

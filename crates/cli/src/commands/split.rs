@@ -1,7 +1,8 @@
-//! `fedtvd split [CONFIG]`: what a split looks like, and its files.
+//! `fedtvd split [CONFIG]`: shows a split and writes its files.
 
+use crate::ignored;
 use crate::output::plot;
-use crate::request::{Configured, Failure, Output};
+use crate::request::{Configured, Failure, Output, eprint_line};
 use anyhow::Context;
 use clap::Args;
 use fedtvd_data::export::{export, vacant};
@@ -13,18 +14,18 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Show how data is split over clients, and save the split.
+/// Show how a data set is split over clients, and save or export the split.
 #[derive(Args)]
 pub(crate) struct Split {
     #[command(flatten)]
     configured: Configured,
-    /// Folder for partition.json; runs/split-HASH unless given
+    /// Folder for partition.json [default: runs/split-HASH]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Draw bubbles and histograms into a file that ends in .svg or .png; may be given several times
+    /// Write a chart to an .svg or .png file; can be repeated
     #[arg(long, value_name = "FILE")]
     plot: Vec<PathBuf>,
-    /// Write each client's own data to a folder of its own below this one, which must not hold clients yet
+    /// Write the data of each client to its own subfolder of DIR, for use with fedtvd join
     #[arg(long, value_name = "DIR")]
     export: Option<PathBuf>,
     #[command(flatten)]
@@ -49,7 +50,6 @@ struct View<'a> {
 }
 
 impl Split {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         for plot in &self.plot {
             plot::check(plot)?;
@@ -57,7 +57,11 @@ impl Split {
         if let Some(folder) = &self.export {
             vacant(folder).map_err(Failure::request)?;
         }
-        let experiment = Experiment::of(&self.configured.read()?).map_err(Failure::request)?;
+        let config = self.configured.read()?;
+        if !self.output.quiet && !self.output.json {
+            ignored::split_keys(&config).iter().for_each(|note| eprint_line(format_args!("note: {note}")));
+        }
+        let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = experiment;
@@ -107,17 +111,17 @@ fn title(experiment: &Experiment) -> String {
     let set = &experiment.data.set;
     match split.kind {
         SplitKind::Dirichlet if split.self_balancing => {
-            format!("{set} · Dirichlet {}, self-balancing", split.alpha)
+            format!("{set} · Dirichlet alpha {}, self-balancing", split.alpha)
         }
-        SplitKind::Dirichlet => format!("{set} · Dirichlet {}", split.alpha),
-        SplitKind::Hsu => format!("{set} · Hsu's Dirichlet {}", split.alpha),
-        SplitKind::Shards => format!("{set} · {} shards each", split.shards),
-        SplitKind::Labels => format!("{set} · {} labels each", split.labels),
-        SplitKind::Quantity => format!("{set} · quantity {}", split.beta),
-        SplitKind::Correlated => format!("{set} · rank correlation {}", split.correlation),
+        SplitKind::Dirichlet => format!("{set} · Dirichlet alpha {}", split.alpha),
+        SplitKind::Hsu => format!("{set} · Dirichlet alpha {} (Hsu et al.)", split.alpha),
+        SplitKind::Shards => format!("{set} · {} shards per client", split.shards),
+        SplitKind::Labels => format!("{set} · {} labels per client", split.labels),
+        SplitKind::Quantity => format!("{set} · quantity skew, beta {}", split.beta),
+        SplitKind::Correlated => format!("{set} · rank correlation of size and TVD {}", split.correlation),
         SplitKind::Iid => format!("{set} · IID"),
-        SplitKind::Natural => format!("{set} · natural"),
-        SplitKind::File => format!("{set} · saved"),
+        SplitKind::Natural => format!("{set} · natural split"),
+        SplitKind::File => format!("{set} · split from a file"),
     }
 }
 
@@ -135,11 +139,11 @@ fn text(view: &View) -> String {
         text,
         "\n{} · {} · seed {} · {} clients · {} rows · {} classes\n\
          mean TVD             {:.4}\n\
-         sizes                {} to {}, variation {:.4}\n\
-         size and TVD         correlation {}, of ranks {}\n\
+         samples per client   {} to {}, coefficient of variation {:.4}\n\
+         size and TVD         correlation {}, rank correlation {}\n\
          effective classes    {:.2} of {}\n\
          hash                 {}\n\
-         saved                {}",
+         saved to             {}",
         view.set,
         view.kind,
         view.seed,
@@ -161,7 +165,7 @@ fn text(view: &View) -> String {
         let _ = writeln!(text, "plot                 {}", plot.display());
     }
     if let Some(folder) = view.export {
-        let _ = writeln!(text, "clients' own data    {}", folder.display());
+        let _ = writeln!(text, "data of clients      {}", folder.display());
     }
     for note in view.notes {
         let _ = writeln!(text, "note                 {note}");

@@ -1,4 +1,4 @@
-//! `fedtvd strategies [NAME]`: what there is, with parameters, defaults, ranges and papers.
+//! `fedtvd strategies [NAME]`: the strategies with parameters, defaults, ranges and papers.
 
 use crate::output::strategies_page;
 use crate::request::{Failure, Output};
@@ -9,12 +9,12 @@ use fedtvd_core::strategy::ALL;
 use serde::Serialize;
 use std::fmt::Write as _;
 
-/// List the strategies.
+/// List the strategies with their parameters and papers.
 #[derive(Args)]
 pub(crate) struct Strategies {
-    /// Show this one alone, or several joined by +
+    /// Show one strategy, or several joined by +, in detail
     name: Option<String>,
-    /// Print the page docs/strategies.md
+    /// Print the documentation page docs/strategies.md
     #[arg(long, conflicts_with_all = ["name", "json"])]
     markdown: bool,
     #[command(flatten)]
@@ -70,7 +70,6 @@ impl From<&'static Param> for ParamView {
 }
 
 impl Strategies {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         if self.markdown {
             return self.output.answer(&(), strategies_page::strategies);
@@ -103,7 +102,7 @@ fn overview() -> String {
             let _ = writeln!(text, "{:width$}    {} = {}", "", param.name, default(param));
         }
     }
-    text += "\nNames combine: fedtvd+balanced, fedprox+fedtvd:temperature=0.1+fedadam.\n";
+    text += "\nStrategies can be combined: fedtvd+balanced, fedprox+fedtvd:temperature=0.1+fedadam.\n";
     text += "Ranges and papers: fedtvd strategies NAME\n";
     text
 }
@@ -115,10 +114,10 @@ fn details(spec: &Spec) -> String {
         let _ = writeln!(text, "      {}", param.about);
     }
     if let Some(other) = spec.suggests {
-        let _ = writeln!(text, "\nTakes the weights of {other} unless another name brings weights.");
+        let _ = writeln!(text, "\nUses the weights of {other} unless it is combined with another weighting.");
     }
     if let Some((part, why)) = spec.keeps {
-        let _ = writeln!(text, "\nNo other name may change {part}: {why}.");
+        let _ = writeln!(text, "\nCannot be combined with a strategy that changes {part}: {why}.");
     }
     text
 }

@@ -1,6 +1,6 @@
-//! `fedtvd sweep CONFIG`: every combination of the lists in its `[sweep]` table, resumable.
+//! `fedtvd sweep CONFIG`: all combinations of the lists in its `[sweep]` table.
 
-use crate::request::{Configured, Failure, Output, folder, quoted, title, workers};
+use crate::request::{Configured, Failure, Output, folder, plural, quoted, title, workers};
 use crate::terminal::sweep_progress::SweepProgress;
 use crate::terminal::watch::stop_flag;
 use anyhow::anyhow;
@@ -8,7 +8,7 @@ use clap::Args;
 use fedtvd_data::set::Places;
 use fedtvd_lab::experiments::grid::{Cell, cells, swept};
 use fedtvd_lab::experiments::shard::Shard;
-use fedtvd_lab::experiments::sweep::{Standing, Sweep as Runs};
+use fedtvd_lab::experiments::sweep::{RunStatus, Sweep as Runs};
 use fedtvd_lab::report::slug::slug;
 use fedtvd_run::configuration::{Config, axes};
 use fedtvd_run::directory::{Summary, sha256};
@@ -16,10 +16,10 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Run every combination of the lists in a configuration's sweep table.
+/// Run all combinations of the lists in the [sweep] table of a configuration.
 #[derive(Args)]
 #[command(after_help = "\
-A configuration with a sweep:
+Example configuration:
 
     rounds = 100
     [sweep]
@@ -27,24 +27,24 @@ A configuration with a sweep:
     seed = [1, 2, 3]
     split = [{ alpha = 0.1 }, { alpha = 1.0 }, { kind = \"iid\" }]
 
-Runs of one seed share split, initial model and cohorts, so that differences are paired. Call it again to go on after
-a stop or a crash: what is done is never done again, what failed is tried again.")]
+Runs with the same seed have the same split, initial model and cohorts, so differences are paired. Repeat the same
+command to resume after an interruption: finished runs are kept, failed runs are tried again.")]
 pub(crate) struct Sweep {
     #[command(flatten)]
     configured: Configured,
-    /// Folder for the runs; runs/NAME-HASH unless given, the same for the same sweep
+    /// Folder for the runs [default: runs/NAME-HASH]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// How many threads: so many runs at a time; all cores unless given
+    /// Number of threads, and of runs at the same time [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
-    /// Do only part I of N, counted from 0, so that several processes or machines share the work
+    /// Run only shard I of N, starting at 0, to distribute the runs over processes or machines
     #[arg(long, value_name = "I/N", conflicts_with_all = ["shards", "list"])]
     shard: Option<Shard>,
-    /// Do only the part of N that SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX says
+    /// Like --shard, with the index from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX
     #[arg(long, value_name = "N", conflicts_with = "list")]
     shards: Option<usize>,
-    /// Print one command per run, for any launcher, and run nothing
+    /// Print one command per run for a job scheduler, without running anything
     #[arg(long)]
     list: bool,
     #[command(flatten)]
@@ -73,19 +73,18 @@ struct CellView<'a> {
 }
 
 impl Sweep {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let (config, text) = self.configured.read_with_text()?;
         let axes = axes(&text).map_err(Failure::request)?;
         if axes.is_empty() {
             return Err(Failure::Request(anyhow!(
-                "there is nothing to sweep over: the configuration has no [sweep] table; fedtvd sweep --help shows one"
+                "the configuration has no [sweep] table; fedtvd sweep --help shows an example"
             )));
         }
         let keys = swept(&axes).map_err(Failure::request)?;
-        self.configured.refuse(&keys, "is set by a list of the sweep")?;
+        self.configured.refuse(&keys, "is set by the [sweep] table")?;
         let grid = cells(&config, &axes).map_err(Failure::request)?;
-        let out = self.out.clone().unwrap_or_else(|| place(&config, &grid));
+        let out = self.out.clone().unwrap_or_else(|| sweep_folder(&config, &grid));
         if self.list {
             return self.output.answer(&self.commands(&out, grid.len()), || {
                 self.commands(&out, grid.len())
@@ -96,8 +95,8 @@ impl Sweep {
         let shard = self.part()?;
         let own: Vec<&Cell> =
             grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
-        let standings = run(&own, &out, &self.configured.places(), workers(self.workers)?, self.output)?;
-        conclude(&own, &standings, &out, title(&config), self.output)
+        let statuses = run(&own, &out, &self.configured.places(), workers(self.workers)?, self.output)?;
+        conclude(&own, &statuses, &out, title(&config), self.output)
     }
 
     fn part(&self) -> Result<Shard, Failure> {
@@ -109,7 +108,7 @@ impl Sweep {
         }
     }
 
-    /// One command per run: a shard of as many as there are runs.
+    /// One command per run, with as many shards as runs.
     fn commands(&self, out: &Path, count: usize) -> Vec<String> {
         let common = format!(
             "fedtvd sweep {}--out {}",
@@ -121,35 +120,35 @@ impl Sweep {
     }
 }
 
-/// Runs cells with a live progress.
+/// Runs cells and shows progress.
 pub(crate) fn run(
     cells: &[&Cell],
     out: &Path,
     places: &Places,
     workers: usize,
     output: Output,
-) -> Result<Vec<Standing>, Failure> {
+) -> Result<Vec<RunStatus>, Failure> {
     folder(out)?;
     let progress = SweepProgress::new(cells, output.quiet || output.json);
     let sweep = Runs::new(out, places, workers, stop_flag()?);
-    let standings = sweep.run(cells, &|place, event| progress.show(place, event));
+    let statuses = sweep.run(cells, &|place, event| progress.show(place, event));
     progress.finish();
-    Ok(standings)
+    Ok(statuses)
 }
 
-/// runs/NAME-HASH for a sweep with the configuration's name.
-fn place(config: &Config, grid: &[Cell]) -> PathBuf {
+/// runs/NAME-HASH with the name of the configuration.
+fn sweep_folder(config: &Config, grid: &[Cell]) -> PathBuf {
     let name = title(config).map(folder_name).filter(|name| !name.is_empty());
-    home(name.as_deref().unwrap_or("sweep"), grid)
+    default_folder(name.as_deref().unwrap_or("sweep"), grid)
 }
 
-/// runs/NAME-HASH: the same cells find their runs again.
-pub(crate) fn home(name: &str, cells: &[Cell]) -> PathBuf {
+/// runs/NAME-HASH, the same for the same cells.
+pub(crate) fn default_folder(name: &str, cells: &[Cell]) -> PathBuf {
     let folders: String = cells.iter().map(|cell| cell.folder.as_str()).collect();
     Path::new("runs").join(format!("{name}-{}", &sha256(folders.as_bytes())[..8]))
 }
 
-/// A name as it is, unless it would lead out of its folder.
+/// The name, changed only if it would lead out of the parent folder.
 fn folder_name(name: String) -> String {
     match name.contains(['/', '\\']) || name.starts_with('.') {
         true => slug(&name).trim_start_matches(['.', '-']).to_owned(),
@@ -157,16 +156,16 @@ fn folder_name(name: String) -> String {
     }
 }
 
-/// Says how all cells stand; one that failed or is left makes the work incomplete.
+/// Prints the status of all cells; fails if a run failed or is unfinished.
 fn conclude(
     cells: &[&Cell],
-    standings: &[Standing],
+    statuses: &[RunStatus],
     out: &Path,
     title: Option<String>,
     output: Output,
 ) -> Result<(), Failure> {
     let views: Vec<CellView<'_>> =
-        cells.iter().zip(standings).map(|(cell, standing)| CellView::new(cell, standing, out)).collect();
+        cells.iter().zip(statuses).map(|(cell, status)| CellView::new(cell, status, out)).collect();
     let count = |state: &str| views.iter().filter(|view| view.state == state).count();
     let (done, failed) = (count("done"), count("failed"));
     let left = views.len() - done - failed;
@@ -175,19 +174,21 @@ fn conclude(
     match (failed, left) {
         (0, 0) => Ok(()),
         (0, left) => Err(unfinished(left)),
-        (failed, _) => Err(Failure::Work(anyhow!("{} failed; the same command tries again", runs(failed)))),
+        (failed, _) => {
+            Err(Failure::Work(anyhow!("{} failed; repeat the command to try again", plural(failed, "run"))))
+        }
     }
 }
 
 impl<'a> CellView<'a> {
-    fn new(cell: &'a Cell, standing: &'a Standing, out: &Path) -> Self {
+    fn new(cell: &'a Cell, status: &'a RunStatus, out: &Path) -> Self {
         let summary: Option<&Summary> =
-            if let Standing::Done(summary) = standing { Some(summary) } else { None };
-        let (state, rounds, failure) = match standing {
-            Standing::Done(summary) => ("done", Some(summary.rounds), None),
-            Standing::Stopped(rounds) => ("stopped", Some(*rounds), None),
-            Standing::Elsewhere => ("elsewhere", None, None),
-            Standing::Failed(error) => ("failed", None, Some(error.to_string())),
+            if let RunStatus::Done(summary) = status { Some(summary) } else { None };
+        let (state, rounds, failure) = match status {
+            RunStatus::Done(summary) => ("done", Some(summary.rounds), None),
+            RunStatus::Stopped(rounds) => ("stopped", Some(*rounds), None),
+            RunStatus::Elsewhere => ("elsewhere", None, None),
+            RunStatus::Failed(error) => ("failed", None, Some(error.to_string())),
         };
         Self {
             strategy: &cell.experiment.run.strategy.label,
@@ -207,24 +208,20 @@ fn text(view: &View<'_>, title: Option<&str>) -> String {
     for cell in view.cells.iter().filter(|cell| cell.state != "done") {
         let what = cell.failure.as_ref().map_or(String::new(), |why| format!(": {why}"));
         let setting = cell.setting.iter().map(|setting| format!(", {setting}")).collect::<String>();
-        let _ = writeln!(text, "{} seed {}{setting} {}{what}", cell.strategy, cell.seed, cell.state);
+        let state = if cell.state == "elsewhere" { "running in another process" } else { cell.state };
+        let _ = writeln!(text, "{} seed {}{setting}: {state}{what}", cell.strategy, cell.seed);
     }
     let View { done, failed, left, .. } = view;
-    let _ = writeln!(text, "{} done, {failed} failed, {left} left", runs(*done));
+    let _ = writeln!(text, "{} finished, {failed} failed, {left} unfinished", plural(*done, "run"));
     let out = quoted(&view.directory.display().to_string());
     let title = title.map_or(String::new(), |title| format!(" --title {}", quoted(title)));
     let _ = writeln!(text, "Runs:   {out}\nReport: fedtvd report {out}{title}");
     text
 }
 
-/// How a sweep or a comparison ends that was stopped, or whose runs another process has.
+/// The failure of a sweep or comparison that was stopped, or whose runs are running in another process.
 pub(crate) fn unfinished(left: usize) -> Failure {
-    Failure::Work(anyhow!("{} left; the same command resumes", runs(left)))
-}
-
-/// A number of runs in words.
-pub(crate) fn runs(count: usize) -> String {
-    if count == 1 { "1 run".to_owned() } else { format!("{count} runs") }
+    Failure::Work(anyhow!("{} unfinished; repeat the command to resume", plural(left, "run")))
 }
 
 #[cfg(test)]
@@ -236,7 +233,7 @@ mod tests {
         let place = |name: &str| {
             let mut config = Config::default();
             config.set(&format!("name=\"{name}\"")).unwrap();
-            place(&config, &[]).parent().map(Path::to_owned)
+            sweep_folder(&config, &[]).parent().map(Path::to_owned)
         };
         for name in ["mine", "../../x", "/x", "..", ".", "a/b", ""] {
             assert_eq!(place(name).as_deref(), Some(Path::new("runs")), "{name}");

@@ -1,4 +1,5 @@
-//! `fedtvd reproduce theory`: the paper's bound and its claim about δ², measured on a convex problem.
+//! `fedtvd reproduce theory`: the paper's convergence bound and its claim about gradient dissimilarity, measured on a
+//! convex problem.
 
 use crate::request::{Failure, Output, quoted};
 use anyhow::Context;
@@ -11,7 +12,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// One split and what it tells.
+/// The results of one split.
 #[derive(Serialize)]
 struct Row {
     alpha: f64,
@@ -31,7 +32,7 @@ struct View<'a> {
 /// The levels of skew.
 const ALPHAS: [f64; 3] = [0.1, 0.5, 1.0];
 
-/// Measures every skew and seed, writes the tables and answers.
+/// Measures every skew and seed, writes the tables and prints the result.
 pub(crate) fn answer(
     config: &Config,
     seeds: &[u64],
@@ -78,7 +79,7 @@ pub(crate) fn answer(
     })
 }
 
-/// The mean of something over the rows of one skew.
+/// The mean of a value over the rows of one skew.
 fn mean(rows: &[Row], alpha: f64, value: impl Fn(&Finding) -> f64) -> f64 {
     let own: Vec<f64> = rows.iter().filter(|row| row.alpha == alpha).map(|row| value(&row.finding)).collect();
     own.iter().sum::<f64>() / own.len().max(1) as f64
@@ -89,12 +90,15 @@ fn heading(config: &Config, seeds: &[u64], protocol: &Protocol) -> String {
     let Protocol { rounds, steps, lr, ridge, cohort, cohorts } = protocol;
     let seeds: Vec<String> = seeds.iter().map(ToString::to_string).collect();
     format!(
-        "Data {}, {} clients, seeds {}. Softmax regression with a ridge of {ridge}, all clients in each of {rounds} rounds, \
-         {steps} full gradient steps of {lr} each; cohorts: {cohorts} of {cohort} clients per round that is looked at, left \
-         out where there are no more clients than that.",
+        "Data {}, {} clients, {}. Softmax regression with ridge penalty {ridge}; in each of {rounds} rounds, all clients \
+         take {steps} full gradient steps with learning rate {lr}. Cohorts: {cohorts} random cohorts of {cohort} clients \
+         in each measured round, if there are more clients than that.",
         config.get("data.set"),
         config.get("split.clients"),
-        seeds.join(", ")
+        match seeds.as_slice() {
+            [seed] => format!("seed {seed}"),
+            several => format!("seeds {}", several.join(", ")),
+        }
     )
 }
 
@@ -102,9 +106,10 @@ fn text(head: &str, rows: &[Row]) -> String {
     let mut text = format!(
         "{head}
 
-F weighs clients by size, F_s as the strategy does; gaps are to the exact minimum. delta^2 is the paper's own: with 1/K
-for FedAvg, with its weights for FedTVD. C is (F(w) - F(w*)) / (1/T + delta^2), the least constant that the paper's
-bound needs. Means over seeds.
+F is the objective with clients weighted by size, F_s with the strategy's weights; w* and w_s* are their minimisers.
+delta^2 is the gradient dissimilarity as the paper defines it: with weights 1/K (K clients) for FedAvg, with its own
+weights for FedTVD. C = (F(w) - F(w*)) / (1/T + delta^2) is the smallest constant for which the paper's bound holds
+after T rounds. Means over seeds.
 
 | alpha | strategy | round | F(w) - F(w*) | F_s(w) - F_s(w_s*) | delta^2 | C |
 |---|---|---|---|---|---|---|
@@ -125,12 +130,12 @@ bound needs. Means over seeds.
             );
         }
     }
-    text += "\nWhat FedTVD's objective leaves of F even at its minimum, F(w_s*) - F(w*):\n\n| alpha | bias |\n|---|---|\n";
+    text += "\nBias of FedTVD: the gap F(w_s*) - F(w*) at the minimum of its objective:\n\n| alpha | bias |\n|---|---|\n";
     for alpha in ALPHAS {
         let _ = writeln!(text, "| {alpha} | {:.3e} |", mean(rows, alpha, |finding| finding.bias));
     }
-    text += "\nHow often FedTVD's weights do not raise delta^2, and its mean ratio: against 1/K (the paper's FedAvg) and \
-             against n_k/n (FedAvg's own weights):\n\n| alpha | of | times | vs 1/K | ratio | vs n_k/n | ratio |\n\
+    text += "\nHow often FedTVD's weights do not increase delta^2, and the mean ratio of delta^2: compared with 1/K (the paper's \
+             definition for FedAvg) and with n_k/n (FedAvg's weights):\n\n| alpha | clients | comparisons | vs 1/K | ratio | vs n_k/n | ratio |\n\
              |---|---|---|---|---|---|---|\n";
     for alpha in ALPHAS {
         for place in 0..rows.first().map_or(0, |row| row.finding.reductions.len()) {

@@ -1,7 +1,7 @@
-//! `fedtvd verify DIR`: recomputes rounds of a run and compares the bits.
+//! `fedtvd verify DIR`: recomputes rounds of a run and checks that they are bit-identical.
 
 use crate::commands::run::failure;
-use crate::request::{Failure, Output, Resources, tell};
+use crate::request::{Failure, Output, Resources, eprint_line, plural};
 use anyhow::{anyhow, ensure};
 use clap::Args;
 use fedtvd_data::set::Places;
@@ -10,16 +10,16 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Recompute rounds and compare the bits.
+/// Recompute rounds of a run and check that they are bit-identical.
 #[derive(Args)]
 pub(crate) struct Verify {
     /// The run directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
-    /// Rounds to compare, such as 3,7-9; all unless given
+    /// Rounds to check, such as 3,7-9 [default: all]
     #[arg(long, value_name = "ROUNDS")]
     rounds: Option<String>,
-    /// Folder with data sets; FEDTVD_DATA unless given
+    /// Folder with data sets [default: $FEDTVD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     #[command(flatten)]
@@ -29,14 +29,13 @@ pub(crate) struct Verify {
 }
 
 impl Verify {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let rounds = self.rounds.as_deref().map(parse).transpose().map_err(Failure::Request)?;
         let places = Places::new(self.data.clone());
         let quiet = self.output.quiet;
         let mut show = |round: u32| {
             if !quiet {
-                tell(format_args!("round {round} recomputed"));
+                eprint_line(format_args!("round {round} recomputed"));
             }
         };
         let verdict = verify(&self.directory, &places, self.resources.checked()?, rounds.as_ref(), &mut show);
@@ -47,26 +46,24 @@ impl Verify {
         })?;
         self.output.answer(&verdict, || text(&verdict))?;
         match (&verdict.parting, verdict.same_bits) {
-            (Some(parting), Some(false)) => Err(Failure::Work(anyhow!(
-                "the bits part in round {}, first in {}",
-                parting.round,
-                parting.tensor
-            ))),
+            (Some(parting), Some(false)) => {
+                Err(Failure::Work(anyhow!("round {} differs, first in {}", parting.round, parting.tensor)))
+            }
             _ => Ok(()),
         }
     }
 }
 
-/// No run has more rounds.
+/// The maximum number of rounds of a run.
 const MOST_ROUNDS: u32 = 1_000_000;
 
-/// `3,7-9` is rounds 3, 7, 8 and 9.
+/// `3,7-9` means rounds 3, 7, 8 and 9.
 fn parse(text: &str) -> anyhow::Result<BTreeSet<u32>> {
     let mut rounds = BTreeSet::new();
     for part in text.split(',').map(str::trim) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let number = |number: &str| {
-            let wrong = || anyhow!("--rounds {text}: {number:?} is no round; write rounds such as 3,7-9");
+            let wrong = || anyhow!("--rounds {text}: {number:?} is not a round; write rounds such as 3,7-9");
             number
                 .trim()
                 .parse::<u32>()
@@ -75,26 +72,31 @@ fn parse(text: &str) -> anyhow::Result<BTreeSet<u32>> {
                 .ok_or_else(wrong)
         };
         let (first, last) = (number(first)?, number(last)?);
-        ensure!(first <= last, "--rounds {part} goes backwards; write the smaller round first");
+        ensure!(
+            first <= last,
+            "--rounds {part}: the first round is after the last; write the smaller one first"
+        );
         rounds.extend(first..=last);
     }
     Ok(rounds)
 }
 
 fn text(verdict: &Verdict) -> String {
-    let count = verdict.rounds.len();
+    let count = plural(verdict.rounds.len(), "round");
     let mut text = match (verdict.same_bits, &verdict.parting) {
-        (Some(true), _) => format!("{count} rounds recomputed: every bit is the same\n"),
+        (Some(true), _) => format!("{count} recomputed: bit-identical\n"),
         (Some(false), Some(parting)) => {
-            format!(
-                "{count} rounds recomputed: the bits part in round {}, first in {}\n",
-                parting.round, parting.tensor
-            )
+            format!("{count} recomputed: round {} differs, first in {}\n", parting.round, parting.tensor)
         }
-        _ => format!("{count} rounds recomputed on another kind of machine, so bits are not judged\n"),
+        _ => format!(
+            "{count} recomputed on another type of machine, where results may differ in the last bits\n"
+        ),
     };
-    let _ =
-        writeln!(text, "largest difference of accuracy: {:.2} points", 100.0 * verdict.accuracy_difference);
+    let _ = writeln!(
+        text,
+        "largest difference in accuracy: {:.2} percentage points",
+        100.0 * verdict.accuracy_difference
+    );
     for (round, gap) in &verdict.model_differences {
         let _ = writeln!(text, "relative difference of the checkpoint after round {round}: {gap:.1e}");
     }

@@ -1,4 +1,4 @@
-//! `fedtvd weights`: how much each of some clients would count, and why.
+//! `fedtvd weights`: the aggregation weights of clients with given label counts.
 
 use crate::output::plot;
 use crate::request::{Changes, Failure, Output};
@@ -10,16 +10,16 @@ use fedtvd_run::configuration::{Config, Value};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// Explain the weights of given clients.
+/// Show the aggregation weights of clients with given label counts.
 #[derive(Args)]
 pub(crate) struct Weights {
-    /// Label counts: classes separated by commas, clients by semicolons
+    /// Label counts of the clients: classes separated by commas, clients by semicolons
     #[arg(long, value_name = "COUNTS", allow_hyphen_values = true, default_value = PAPER)]
     counts: String,
-    /// The strategy whose weights to explain
+    /// Strategy that computes the weights
     #[arg(long, default_value = "fedtvd")]
     strategy: String,
-    /// Draw the clients and their weights into a file that ends in .svg or .png
+    /// Write a chart to an .svg or .png file
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
     #[command(flatten)]
@@ -32,7 +32,6 @@ pub(crate) struct Weights {
 const PAPER: &str = "30,30,30;20,40,40;10,30,70";
 
 impl Weights {
-    /// Answers.
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let counts = parse(&self.counts).map_err(Failure::Request)?;
         self.plot.iter().try_for_each(|path| plot::check(path))?;
@@ -43,7 +42,7 @@ impl Weights {
             .find(|path| !path.starts_with("strategy.") && !path.starts_with("labels."));
         if let Some(path) = useless {
             let error = anyhow!(
-                "{path} has no influence on weights; set parameters of {}, strategy.mode or labels.reference",
+                "{path} does not affect the weights; set parameters of {}, strategy.mode or labels.reference",
                 self.strategy
             );
             return Err(Failure::Request(error));
@@ -63,10 +62,10 @@ impl Weights {
     }
 }
 
-/// Counts of every client, all of the same number of classes.
+/// The label counts of every client; all have the same number of classes.
 fn parse(text: &str) -> anyhow::Result<Vec<Vec<u64>>> {
     let mut clients: Vec<Vec<u64>> = Vec::new();
-    for (number, row) in text.split(';').enumerate().map(|(place, row)| (place + 1, row.trim())) {
+    for (number, row) in text.split(';').map(str::trim).enumerate() {
         ensure!(!row.is_empty(), "client {number} of \"{text}\" has no counts; write counts such as {PAPER}");
         let counts: Vec<u64> = row
             .split(',')
@@ -76,20 +75,16 @@ fn parse(text: &str) -> anyhow::Result<Vec<Vec<u64>>> {
             let (got, expected) = (counts.len(), first.len());
             ensure!(
                 got == expected,
-                "client {number} has {got} classes and client 1 has {expected}; all must have the same"
+                "client {number} has {got} classes and client 0 has {expected}; all must have the same number"
             );
         }
-        ensure!(counts.len() >= 2, "client {number} has {} class; at least 2 are needed", counts.len());
+        ensure!(counts.len() >= 2, "client {number} has {} class; there must be at least 2", counts.len());
         let sum: u128 = counts.iter().map(|&count| u128::from(count)).sum();
         ensure!(
             sum > 0,
             "client {number} has no samples: its counts \"{row}\" are all 0; at least one must be above 0"
         );
-        ensure!(
-            u64::try_from(sum).is_ok(),
-            "client {number} has {sum} samples; at most {} can be counted",
-            u64::MAX
-        );
+        ensure!(u64::try_from(sum).is_ok(), "client {number} has {sum} samples; the maximum is {}", u64::MAX);
         clients.push(counts);
     }
     Ok(clients)
@@ -99,16 +94,16 @@ fn parse_count(text: &str) -> anyhow::Result<u64> {
     match text.parse::<u64>() {
         Ok(count) => Ok(count),
         Err(_) if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            bail!("count {text} does not fit into 64 bits; at most {} can be counted", u64::MAX)
+            bail!("count {text} does not fit into 64 bits; the maximum is {}", u64::MAX)
         }
-        Err(_) => bail!("\"{text}\" is no count; counts are whole numbers from 0 on"),
+        Err(_) => bail!("\"{text}\" is not a count; counts are whole numbers from 0"),
     }
 }
 
 fn text(view: &Explanation, counts: &[Vec<u64>], hardened: bool) -> String {
     let others = &view.beside;
     let labels = |shares: &[f64]| match shares.len() {
-        // More than a line holds: bars alone.
+        // Too many for a line: bars instead of numbers.
         13.. => bars(shares),
         _ => shares.iter().map(|share| format!("{share:.2}")).collect::<Vec<_>>().join(" "),
     };
@@ -117,7 +112,7 @@ fn text(view: &Explanation, counts: &[Vec<u64>], hardened: bool) -> String {
     let _ = writeln!(
         text,
         "client  {:>8}  {:wide$}  {:>6}  {:>7}  {:>6}  {:>6}  │ {:>6}  {:>7}",
-        "n", "labels", "TVD", "quality", "size", "weight", others[0].strategy, others[1].strategy
+        "samples", "labels", "TVD", "quality", "size", "weight", others[0].strategy, others[1].strategy
     );
     for (k, client) in view.clients.iter().enumerate() {
         let n = client.size as f64;
@@ -126,7 +121,7 @@ fn text(view: &Explanation, counts: &[Vec<u64>], hardened: bool) -> String {
         let _ = writeln!(
             text,
             "{:>6}  {:>8}  {:wide$}  {:.4}  {quality:>7}  {:.4}  {:.4}  │ {:.4}  {:>7.4}",
-            client.client,
+            client.index,
             client.size,
             labels(&shares),
             client.tvd,
@@ -136,19 +131,22 @@ fn text(view: &Explanation, counts: &[Vec<u64>], hardened: bool) -> String {
             others[1].clients[k].weight,
         );
     }
+    text += "labels: label distribution · TVD: its total variation distance to the reference\n\
+             quality, size: the client's shares by label distribution and by size\n\
+             weight: aggregation weight, beside those of fedavg and uniform\n";
     let all = view.clients.len();
-    let _ = writeln!(text, "\neffective clients of {all}");
+    let _ = writeln!(text, "\neffective number of clients (of {all})");
     for view in std::iter::once(view).chain(others) {
         let _ = writeln!(text, "  {:<20} {:.3}", view.strategy, view.effective_clients);
     }
-    let _ = writeln!(text, "class mix of the weights");
+    let _ = writeln!(text, "weighted mean of the label distributions");
     for view in std::iter::once(view).chain(others) {
         let _ = writeln!(text, "  {:<20} {}", view.strategy, labels(&view.class_mix));
     }
     text
 }
 
-/// Shares as bars, the largest one full.
+/// Shares as bars; the largest has full height.
 fn bars(shares: &[f64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let largest = shares.iter().copied().fold(f64::MIN_POSITIVE, f64::max);

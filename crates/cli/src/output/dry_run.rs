@@ -1,7 +1,7 @@
-//! What `fedtvd reproduce` would run and how long it would take: told before it starts, and all that `--dry-run` answers.
+//! What `fedtvd reproduce` would run and how long it would take: shown before it starts, and by `--dry-run`.
 
 use crate::commands::run::duration;
-use crate::commands::sweep::runs;
+use crate::request::plural;
 use fedtvd_data::set::Places;
 use fedtvd_lab::experiments::forecast::forecast;
 use fedtvd_lab::experiments::grid::Cell;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What is to be run.
+/// The runs and the estimated time.
 #[derive(Serialize)]
 pub(crate) struct DryRun<'a> {
     experiment: String,
@@ -17,7 +17,7 @@ pub(crate) struct DryRun<'a> {
     workers: usize,
     done: usize,
     left: usize,
-    /// How long those take on all threads that are left and can be timed; none where there are none.
+    /// Estimated time of the unfinished runs on all threads; null if it cannot be estimated.
     seconds: Option<f64>,
     untimed: Vec<Untimed>,
     cells: Vec<CellView<'a>>,
@@ -37,12 +37,12 @@ struct CellView<'a> {
     setting: &'a [String],
     directory: PathBuf,
     done: bool,
-    /// On one thread.
+    /// Estimated time on one thread.
     seconds: Option<f64>,
 }
 
 impl<'a> DryRun<'a> {
-    /// Times what is left of some cells of an experiment.
+    /// Estimates the time of the unfinished cells.
     pub(crate) fn new(
         experiment: String,
         cells: &[&'a Cell],
@@ -82,7 +82,7 @@ impl<'a> DryRun<'a> {
         }
     }
 
-    /// What the runs are, a line for each thing that they differ in.
+    /// A line each for data sets, settings, strategies and seeds.
     pub(crate) fn listing(&self) -> String {
         let line = |what: &str, of: &dyn Fn(&CellView<'_>) -> String, between: &str| {
             let mut all: Vec<String> = Vec::new();
@@ -93,7 +93,7 @@ impl<'a> DryRun<'a> {
             }
             format!("{what:<12}{}\n", all.join(between))
         };
-        // Data sets have a line of their own, and models follow them.
+        // Data sets have a separate line, and each has its model.
         let own = |setting: &[String]| {
             let named = |word: &&String| word.starts_with("data.set") || word.starts_with("model.name");
             setting.iter().filter(|word| !named(word)).cloned().collect::<Vec<_>>().join(", ")
@@ -107,22 +107,23 @@ impl<'a> DryRun<'a> {
         lines.concat()
     }
 
-    /// The same in words.
+    /// The number of runs and the estimated time as text.
     pub(crate) fn text(&self) -> String {
         let Self { done, left, workers, seconds, untimed, .. } = self;
         let lost: usize = untimed.iter().map(|some| some.runs).sum();
-        let time = seconds.map(|seconds| format!("about {} on {workers} threads", duration(seconds)));
+        let time =
+            seconds.map(|seconds| format!("about {} on {}", duration(seconds), plural(*workers, "thread")));
         let rest = match (time, lost) {
-            _ if *left == 0 => "nothing is left to run".to_owned(),
-            (Some(time), 0) => format!("the others take {time}"),
+            _ if *left == 0 => "nothing left to run".to_owned(),
+            (Some(time), 0) => format!("the rest takes {time}"),
             (Some(time), lost) => {
-                format!("{} of the others take {time}, {lost} cannot be timed", left - lost)
+                format!("of the rest, {} take {time}, the time of {lost} cannot be estimated", left - lost)
             }
-            (None, _) => "the others cannot be timed".to_owned(),
+            (None, _) => "the time of the rest cannot be estimated".to_owned(),
         };
-        let mut text = format!("{}, {done} of them done; {rest}\n", runs(done + left));
-        for Untimed { runs, why } in untimed {
-            let _ = writeln!(text, "note: {runs} cannot be run: {why}");
+        let mut text = format!("{}, {done} finished; {rest}\n", plural(done + left, "run"));
+        for Untimed { runs: count, why } in untimed {
+            let _ = writeln!(text, "note: {} cannot be run: {why}", plural(*count, "run"));
         }
         text
     }
@@ -133,18 +134,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_time_is_told_of_what_cannot_be_timed_or_need_not_be_run() {
+    fn no_time_is_shown_for_runs_that_cannot_be_estimated_or_are_finished() {
         let words = |left, seconds, lost: &[usize]| {
             let untimed = lost.iter().map(|&runs| Untimed { runs, why: "no data".to_owned() }).collect();
             let (experiment, directory, cells) = (String::new(), Path::new(""), Vec::new());
             DryRun { experiment, directory, workers: 2, done: 1, left, seconds, untimed, cells }.text()
         };
-        assert_eq!(words(0, Some(0.0), &[]), "1 run, 1 of them done; nothing is left to run\n");
-        assert_eq!(
-            words(2, Some(9.0), &[]),
-            "3 runs, 1 of them done; the others take about 9 s on 2 threads\n"
-        );
-        let none = "3 runs, 1 of them done; the others cannot be timed\nnote: 2 cannot be run: no data\n";
+        assert_eq!(words(0, Some(0.0), &[]), "1 run, 1 finished; nothing left to run\n");
+        assert_eq!(words(2, Some(9.0), &[]), "3 runs, 1 finished; the rest takes about 9 s on 2 threads\n");
+        let none = "3 runs, 1 finished; the time of the rest cannot be estimated\nnote: 2 runs cannot be run: no data\n";
         assert_eq!(words(2, None, &[2]), none);
     }
 }

@@ -1,5 +1,5 @@
-//! Answers that need more than a line of text: charts into files, what a reproduction would run, a page of the
-//! documentation. Each is used by a subcommand and knows nothing of its options.
+//! Longer output: charts as files, the dry run of a reproduction, a page of the documentation. Each is used by a
+//! subcommand and does not depend on its options.
 
 pub(crate) mod dry_run;
 pub(crate) mod plot;

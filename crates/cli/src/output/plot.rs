@@ -1,17 +1,17 @@
-//! `--plot FILE`: a chart as SVG or PNG, by the end of the file's name.
+//! `--plot FILE`: a chart as SVG or PNG, depending on the file extension.
 
 use crate::request::Failure;
 use anyhow::{Context as _, anyhow};
 use fedtvd_lab::figures::{Medium, Scene, png, svg};
 use std::path::Path;
 
-/// How a chart is written.
+/// The format of a chart.
 enum Format {
     Svg,
     Png,
 }
 
-/// Refuses a file whose name says no format.
+/// Refuses a file with another extension.
 pub(crate) fn check(path: &Path) -> Result<(), Failure> {
     format(path).map(drop).map_err(Failure::Request)
 }
@@ -29,6 +29,6 @@ fn format(path: &Path) -> anyhow::Result<Format> {
     match path.extension().map(|end| end.to_string_lossy().to_lowercase()).as_deref() {
         Some("svg") => Ok(Format::Svg),
         Some("png") => Ok(Format::Png),
-        _ => Err(anyhow!("--plot {} ends neither in .svg nor in .png", path.display())),
+        _ => Err(anyhow!("--plot {} must end in .svg or .png", path.display())),
     }
 }

@@ -1,10 +1,10 @@
-//! Live progress: bars on a terminal, plain lines elsewhere.
+//! Progress of a comparison: bars on a terminal, plain lines otherwise.
 
 use crate::commands::run::duration;
-use crate::request::{per_cent, tell};
+use crate::request::{eprint_line, per_cent, plural};
 use fedtvd_core::train::Local;
 use fedtvd_lab::experiments::comparison::Comparison;
-use fedtvd_lab::experiments::sweep::{Event, Standing};
+use fedtvd_lab::experiments::sweep::{Event, RunStatus};
 use fedtvd_run::directory::images;
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeSet;
@@ -17,29 +17,29 @@ pub(crate) struct ComparisonProgress {
     bars: Vec<ProgressBar>,
     summary: ProgressBar,
     counts: Mutex<Counts>,
-    /// Rounds of each run, and how its clients train.
+    /// Rounds of each run.
     rounds: u64,
     local: Local,
     seeds: usize,
-    /// Whether lines take the place of bars.
+    /// Whether to print lines instead of bars.
     plain: bool,
     started: Instant,
 }
 
 struct Counts {
-    /// Runs that were not done before.
+    /// Runs that were not finished before.
     begun: BTreeSet<usize>,
-    /// Runs that are done, by strategy.
+    /// Finished runs of each strategy.
     done: Vec<usize>,
-    /// Rounds and samples of this process.
+    /// Rounds and samples trained by this process.
     rounds: u64,
     images: u64,
-    /// Rounds that are not done yet.
+    /// Remaining rounds.
     left: u64,
 }
 
 impl ComparisonProgress {
-    /// ComparisonProgress for a comparison; `quiet` shows none.
+    /// Starts the display; `quiet` shows nothing.
     pub(crate) fn new(comparison: &Comparison, quiet: bool) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let board = MultiProgress::with_draw_target(target);
@@ -73,7 +73,7 @@ impl ComparisonProgress {
         }
     }
 
-    /// Shows what happened to the run at a place.
+    /// Shows the progress of the run with this index.
     pub(crate) fn show(&self, place: usize, event: &Event<'_>) {
         let strategy = place % self.bars.len();
         let bar = &self.bars[strategy];
@@ -95,7 +95,7 @@ impl ComparisonProgress {
                 let done = counts.done[strategy];
                 bar.set_message(format!("{done}/{}  {}", self.seeds, per_cent(line.accuracy, 1)));
             }
-            Event::Ends(Standing::Done(summary)) => {
+            Event::Ends(RunStatus::Done(summary)) => {
                 if !counts.begun.contains(&place) {
                     bar.inc(self.rounds);
                     counts.left -= self.rounds;
@@ -105,14 +105,15 @@ impl ComparisonProgress {
                 bar.set_message(format!("{done}/{}  {accuracy}", self.seeds));
                 if self.plain {
                     let (label, left) = (bar.prefix(), self.left(&counts));
-                    tell(format_args!("{label}  {done}/{} seeds  {accuracy}  {left} left", self.seeds));
+                    let seeds = plural(self.seeds, "seed");
+                    eprint_line(format_args!("{label}  {done}/{seeds}  {accuracy}  {left} left"));
                 }
             }
             Event::Ends(_) => {}
         }
     }
 
-    /// How long the rounds that are left take at the pace of those that were done.
+    /// Estimated time of the remaining rounds.
     fn left(&self, counts: &Counts) -> String {
         let each = self.started.elapsed().as_secs_f64() / counts.rounds.max(1) as f64;
         duration(each * counts.left as f64)

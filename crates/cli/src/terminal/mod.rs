@@ -1,5 +1,4 @@
-//! What a user sees on stderr while something runs: bars on a terminal, lines elsewhere. One file per kind of work: a
-//! single run, a sweep, a comparison. Answers on stdout are not made here.
+//! Progress on stderr: bars on a terminal, lines otherwise. One file each for a single run, a sweep and a comparison.
 
 pub(crate) mod comparison_progress;
 pub(crate) mod sweep_progress;

@@ -1,7 +1,7 @@
-//! Watching a run: a bar on a terminal, plain lines elsewhere, JSON lines on request.
+//! Progress of a single run: a bar on a terminal, plain lines otherwise, JSON lines on request.
 
 use crate::commands::run::duration;
-use crate::request::{Failure, Output, per_cent, tell};
+use crate::request::{Failure, Output, eprint_line, per_cent};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fedtvd_core::round::RoundRecord;
@@ -12,37 +12,37 @@ use std::io::IsTerminal as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// How a run is watched.
+/// Options for the progress of a run.
 #[derive(Args)]
 pub(crate) struct Watch {
-    /// Write every round to stderr as a line of this form
+    /// Write a line per round to stderr, in this format
     #[arg(long, value_enum)]
     log: Option<Log>,
 }
 
-/// The form of a log line.
+/// The format of a log line.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Log {
-    /// A sentence
+    /// Plain text
     Text,
-    /// The round's line of rounds.jsonl, and {"note": …} for what else there is to say
+    /// The line of rounds.jsonl, and {"note": …} for notes
     Json,
 }
 
-/// Shows rounds as they end.
+/// Shows finished rounds.
 pub(crate) enum Viewer {
     /// Nothing.
     Silent,
     /// A bar.
     Bar(ProgressBar),
-    /// One sentence per round.
+    /// A line of text per round.
     Text { rounds: u32, first: u32, started: Instant },
     /// One JSON line per round.
     Json,
 }
 
 impl Watch {
-    /// Starts showing a run.
+    /// Starts the display of a run.
     pub(crate) fn start(&self, runner: &Runner, output: Output) -> Viewer {
         runner.notes().iter().for_each(|note| self.warn(note));
         let (rounds, first) = (runner.experiment().rounds, runner.rounds_done());
@@ -62,18 +62,18 @@ impl Watch {
         }
     }
 
-    /// Tells the user something once.
+    /// Prints a note, unless quiet.
     pub(crate) fn note(&self, output: Output, note: &str) {
         if !output.quiet && self.log != Some(Log::Json) {
-            tell(format_args!("note: {note}"));
+            eprint_line(format_args!("note: {note}"));
         }
     }
 
-    /// Tells the user something that not even a quiet run may hide.
+    /// Prints a note that must be seen, even if quiet.
     fn warn(&self, note: &str) {
         match self.log {
-            Some(Log::Json) => tell(json!({ "note": note })),
-            _ => tell(format_args!("note: {note}")),
+            Some(Log::Json) => eprint_line(json!({ "note": note })),
+            _ => eprint_line(format_args!("note: {note}")),
         }
     }
 }
@@ -83,7 +83,7 @@ impl Viewer {
     pub(crate) fn show(&mut self, line: &RoundRecord) {
         match self {
             Self::Silent => {}
-            Self::Json => tell(serde_json::to_string(line).expect("a line is plain data")),
+            Self::Json => eprint_line(serde_json::to_string(line).expect("a line is plain data")),
             Self::Bar(bar) => {
                 bar.set_position(line.round.into());
                 bar.set_message(format!(
@@ -95,7 +95,7 @@ impl Viewer {
             Self::Text { rounds, first, started } => {
                 let done = f64::from(line.round - *first);
                 let left = started.elapsed().as_secs_f64() / done * f64::from(*rounds - line.round);
-                tell(format_args!(
+                eprint_line(format_args!(
                     "round {}/{rounds}  accuracy {}  loss {:.4}  {:.2} s  {} left",
                     line.round,
                     per_cent(line.accuracy, 2),
@@ -115,14 +115,14 @@ impl Viewer {
     }
 }
 
-/// Set by Ctrl-C; a second one ends the program at once.
+/// Set by Ctrl-C; a second Ctrl-C ends the program immediately.
 pub(crate) fn stop_flag() -> Result<&'static AtomicBool, Failure> {
     static STOP: AtomicBool = AtomicBool::new(false);
     let handler = || {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(1);
         }
-        tell("\nfedtvd: finishing this round; press Ctrl-C again to stop at once");
+        eprint_line("\nfedtvd: stopping after this round; press Ctrl-C again to stop immediately");
     };
     ctrlc::set_handler(handler).context("listening for Ctrl-C").map_err(Failure::Work)?;
     Ok(&STOP)

@@ -1,4 +1,4 @@
-//! `fedtvd compare`, as typed, on a few rounds of a small model.
+//! `fedtvd compare` on the command line, with a few rounds of a small model.
 
 use crate::program::{Answer, fedtvd};
 use std::io::{BufRead as _, BufReader};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 const SMALL: [&str; 9] =
     ["compare", "--rounds", "2", "--seeds", "2", "--set", "model.name=logistic", "--set", "clients=20"];
 
-/// Calls compare with results in a folder of its own.
+/// Runs compare with a temporary output folder.
 fn compare(more: &[&str]) -> (tempfile::TempDir, Answer) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
@@ -17,7 +17,7 @@ fn compare(more: &[&str]) -> (tempfile::TempDir, Answer) {
 }
 
 #[test]
-fn four_strategies_end_in_a_table_and_a_page_that_needs_nothing_else() {
+fn four_strategies_give_a_table_and_a_self_contained_page() {
     let (folder, answer) = compare(&["--quiet"]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     let page = std::fs::read_to_string(folder.path().join("out/report.html")).expect("the page is there");
@@ -32,7 +32,7 @@ fn four_strategies_end_in_a_table_and_a_page_that_needs_nothing_else() {
 }
 
 #[test]
-fn the_terminal_says_what_the_page_says() {
+fn the_terminal_and_the_page_have_the_same_verdict() {
     let (folder, answer) = compare(&["--quiet"]);
     let page = std::fs::read_to_string(folder.path().join("out/report.html")).expect("the page is there");
     let said = page.split("<p class=\"verdict\">").nth(1).and_then(|rest| rest.split("</p>").next());
@@ -41,7 +41,7 @@ fn the_terminal_says_what_the_page_says() {
 }
 
 #[test]
-fn json_has_every_run_and_the_summary_and_repeats() {
+fn json_has_every_run_and_the_summary_and_is_reproducible() {
     let call = || {
         let (_folder, answer) = compare(&["--json"]);
         assert_eq!((answer.code, answer.err.as_str()), (0, ""));
@@ -55,7 +55,7 @@ fn json_has_every_run_and_the_summary_and_repeats() {
 }
 
 #[test]
-fn a_parameter_goes_to_every_strategy_that_takes_it() {
+fn a_parameter_is_passed_to_every_strategy_that_has_it() {
     let (_folder, answer) = compare(&["--quiet", "--set", "lambda=0.25"]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     for label in ["fedavg", "uniform", "fedtvd:lambda=0.25", "fedtvd:lambda=0.25+balanced"] {
@@ -68,23 +68,20 @@ fn a_parameter_goes_to_every_strategy_that_takes_it() {
 }
 
 #[test]
-fn wrong_requests_exit_with_2() {
+fn invalid_requests_exit_with_2() {
     let refusals: &[(&[&str], &str)] = &[
         (&["--seeds", "0"], "--seeds 0 is neither a number of seeds above 0 nor a list such as 3,7"),
-        (
-            &["--seeds", "1000000000000"],
-            "--seeds asks for 1000000000000 seeds; at most 1000 can be compared at once",
-        ),
+        (&["--seeds", "1000000000000"], "--seeds 1000000000000 is too many; at most 1000 seeds are allowed"),
         (
             &["--seeds", "3,9223372036854775808"],
             "seed = 9223372036854775808 is not allowed; it must be a whole number",
         ),
-        (&["--workers", "1000000"], "--workers 1000000 is too many; at most 1024 can work"),
+        (&["--workers", "1000000"], "--workers 1000000 is too large; it must be at most 1024"),
         (&["--rounds", "0"], "rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"),
         (&["--set", "data.set=cifar1"], "data.set = \"cifar1\" is no data set"),
         (&["--strategies", "fedavg,fedtvd+uniform"], "fedtvd and uniform both change the clients' weights"),
-        (&["--strategies", "fedavg,fedtvd,fedtvd:lambda=0.5"], "fedtvd is named twice; each strategy"),
-        (&["--seeds", "3,7,3"], "seed 3 is named twice; each strategy and each seed is compared once"),
+        (&["--strategies", "fedavg,fedtvd,fedtvd:lambda=0.5"], "fedtvd is listed twice; list each strategy"),
+        (&["--seeds", "3,7,3"], "seed 3 is listed twice; list each strategy and each seed once"),
         (&["--set", "strategy.lamda=0.3"], "fedtvd has no parameter lamda; did you mean lambda?"),
         (&["--set", "lambda=1.5"], "lambda = 1.5 is not allowed; it must be 0 to 1"),
         (&["missing.toml"], "reading missing.toml: No such file"),
@@ -96,8 +93,7 @@ fn wrong_requests_exit_with_2() {
     }
 }
 
-/// Starts a comparison in a folder, stops it with this signal when `runs` of its runs have ended, and gives what it
-/// answered.
+/// Starts a comparison, sends this signal when `runs` of its runs have ended, and returns its output.
 fn stopped(signal: &str, runs: usize, out: &Path) -> Answer {
     let mut child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
         .args(LONGER)
@@ -129,7 +125,7 @@ const LONGER: [&str; 10] = [
     "clients=20",
 ];
 
-/// All files of a comparison that are not a run's.
+/// All files of a comparison's report.
 fn report(out: &Path) -> Vec<(String, Vec<u8>)> {
     let names = ["report.html", "report.md", "table.csv", "curves.csv", "table.tex", "figures/accuracy.svg"];
     names.map(|name| (name.to_owned(), std::fs::read(out.join(name)).expect(name))).to_vec()
@@ -146,11 +142,14 @@ fn a_comparison_that_was_killed_and_interrupted_resumes_to_the_same_page() {
     let interrupted = stopped("-INT", 3, &broken);
     assert_eq!(interrupted.code, 1, "{}", interrupted.err);
     let last = interrupted.err.lines().last().expect("it says how to continue").to_owned();
-    assert!(last.starts_with("fedtvd: ") && last.ends_with(" left; the same command resumes"), "{last}");
-    assert!(!broken.join("report.html").exists(), "half of a comparison has no page");
+    assert!(
+        last.starts_with("fedtvd: ") && last.ends_with(" unfinished; repeat the command to resume"),
+        "{last}"
+    );
+    assert!(!broken.join("report.html").exists(), "an unfinished comparison has no page");
     let again = fedtvd(&[LONGER.as_slice(), &["--quiet", "--out", &broken.display().to_string()]].concat());
     assert_eq!((again.code, again.err.as_str()), (0, ""));
-    assert!(report(&whole) == report(&broken), "the page does not show that it was stopped");
+    assert!(report(&whole) == report(&broken), "the report does not depend on interruptions");
     let without_folder =
         |text: &str| text.lines().filter(|line| !line.starts_with("Page:")).collect::<String>();
     assert_eq!(without_folder(&undisturbed.out), without_folder(&again.out));

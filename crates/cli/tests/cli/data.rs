@@ -1,9 +1,9 @@
-//! `fedtvd data`, as typed.
+//! `fedtvd data` on the command line.
 
 use crate::program::fedtvd;
 
 #[test]
-fn the_list_has_every_set_and_says_which_is_inside() {
+fn the_list_has_every_data_set_and_marks_the_embedded_one() {
     let answer = fedtvd(&["data", "list", "--json", "--data", "/nowhere"]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     let sets: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
@@ -16,7 +16,7 @@ fn the_list_has_every_set_and_says_which_is_inside() {
 fn the_embedded_set_verifies_and_a_broken_copy_does_not() {
     let answer = fedtvd(&["data", "verify", "fmnist-mini"]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
-    assert!(answer.out.contains("right  training rows: 1200 of each of 10 classes"), "{}", answer.out);
+    assert!(answer.out.contains("ok     training rows: 1200 in each of 10 classes"), "{}", answer.out);
 
     let folder = tempfile::tempdir().unwrap();
     let set = folder.path().join("heart-disease");
@@ -26,7 +26,7 @@ fn the_embedded_set_verifies_and_a_broken_copy_does_not() {
         std::fs::write(set.join(format!("processed.{hospital}.data")), patient).unwrap();
     }
     let answer = fedtvd(&["data", "verify", "heart", "--data", folder.path().to_str().unwrap()]);
-    assert_eq!((answer.code, answer.err.as_str()), (1, "fedtvd: heart: not as published\n"));
+    assert_eq!((answer.code, answer.err.as_str()), (1, "fedtvd: heart: different from the published data\n"));
     assert!(answer.out.contains("WRONG  processed.cleveland.data"), "{}", answer.out);
 }
 
@@ -53,12 +53,13 @@ fn a_set_that_cannot_be_read_does_not_hide_the_others() {
         "{verdicts}"
     );
     assert_eq!(answer.code, 1);
-    let said = "fedtvd: heart: not as published; cifar100 is not on this machine: looked for";
+    let said =
+        "fedtvd: heart: different from the published data; cifar100 is not on this machine: looked for";
     assert!(answer.err.starts_with(said), "{}", answer.err);
 }
 
 #[test]
-fn a_set_that_is_there_has_a_path() {
+fn a_data_set_on_this_machine_has_a_path() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().to_str().unwrap();
     let path = folder.path().join("cifar-100-binary.tar.gz");
@@ -68,18 +69,18 @@ fn a_set_that_is_there_has_a_path() {
 }
 
 #[test]
-fn wrong_requests_exit_with_2() {
+fn invalid_requests_exit_with_2() {
     for (arguments, sentence) in [
-        (["fetch", "cifar1"], "cifar1 is no data set; there are fmnist-mini, fmnist"),
-        (["fetch", "fmnist-mini"], "fmnist-mini is inside the program; there is nothing to fetch"),
-        (["verify", "nothing"], "nothing is no data set; there are"),
-        (["path", "fmnist-mini"], "fmnist-mini is inside the program; it has no path"),
+        (["fetch", "cifar1"], "cifar1 is not a data set; available: fmnist-mini, fmnist"),
+        (["fetch", "fmnist-mini"], "fmnist-mini is embedded in the program and need not be downloaded"),
+        (["verify", "nothing"], "nothing is not a data set; available:"),
+        (["path", "fmnist-mini"], "fmnist-mini is embedded in the program and has no path"),
     ] {
         let answer = fedtvd(&[["data"].as_slice(), &arguments].concat());
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);
         assert!(answer.err.starts_with(&format!("fedtvd: {sentence}")), "{arguments:?}: {}", answer.err);
     }
-    // A set that is not there is a wrong request whoever asks for it.
+    // A data set that is not on this machine is an invalid request for every subcommand.
     for arguments in [["data", "path", "cifar100"], ["data", "verify", "cifar100"]] {
         let answer = fedtvd(&[arguments.as_slice(), &["--data", "/nowhere"]].concat());
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{arguments:?}: {}", answer.err);

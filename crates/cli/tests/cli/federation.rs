@@ -1,4 +1,4 @@
-//! A federation of processes: it comes to the bytes that a simulation comes to.
+//! A federation of processes gives the same bytes as a simulation.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::page::{same_fields, shown};
@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
-/// A program at work; it ends with this.
+/// A running process, which is killed when this is dropped.
 struct Process(Child);
 
 impl Process {
@@ -22,13 +22,13 @@ impl Process {
         Self(child)
     }
 
-    /// Reads its log until it listens; the rest is read on, so that it never waits for a reader.
+    /// Reads the log until the server listens; a thread reads the rest, so that the server never blocks on a full pipe.
     fn listening(&mut self) {
         let lines = self.until_it_listens();
         std::thread::spawn(move || lines.for_each(drop));
     }
 
-    /// Reads its log until it listens; what reads on.
+    /// Reads the log until the server listens; returns the reader of the rest.
     fn until_it_listens(&mut self) -> Lines<BufReader<ChildStderr>> {
         let mut lines = BufReader::new(self.0.stderr.take().unwrap()).lines();
         let mut heard = Vec::new();
@@ -63,7 +63,7 @@ fn call(arguments: &[&str]) {
     assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.err);
 }
 
-/// Ten sites with the data of a split, an authority for them, and a roster of all.
+/// Ten sites with the data of a split, a certificate authority and a roster.
 fn sites(folder: &Path, settings: &[&str]) -> Vec<String> {
     let place = |name: &str| folder.join(name).display().to_string();
     call(&[&["split", "--quiet", "--export", &place("sites"), "--out", &place("split")], settings].concat());
@@ -79,7 +79,7 @@ fn sites(folder: &Path, settings: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn ten_processes_over_tls_come_to_the_bytes_of_a_simulation() {
+fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
     let split = [
@@ -117,7 +117,7 @@ fn ten_processes_over_tls_come_to_the_bytes_of_a_simulation() {
             .map(|name| {
                 let (data, identity) =
                     (place(&format!("sites/{name}")), place(&format!("certs/clients/{name}")));
-                // Several sites may keep what they remember in one folder.
+                // Several sites can keep their state in one folder.
                 Process::start(&["join", &server_at, &data, "--identity", &identity, "--state", &state])
             })
             .collect();
@@ -140,19 +140,19 @@ fn ten_processes_over_tls_come_to_the_bytes_of_a_simulation() {
         };
         assert_eq!(lines(&simulated), lines(&federated), "{strategy}");
     }
-    // A run directory like any other: recomputing it here on the same split finds the same bits.
+    // The run directory of a federation can be verified like any other.
     let federated = place("federated-scaffold");
     let verdict = fedtvd(&["verify", &federated, "--json", "--quiet"]);
     assert!(verdict.out.contains("\"same_bits\": true"), "{} {}", verdict.out, verdict.err);
     call(&["evaluate", &federated, "--quiet"]);
-    // What is done stays done.
+    // A finished federation is not run again.
     let (certs, roster) = (place("certs"), place("roster"));
     let again = ["serve", "--quiet", "--out", &federated, "--certs", &certs, "--roster", &roster];
     call(&[&again[..], &["--listen", "127.0.0.1:0", "--farewell", "0"]].concat());
 }
 
 #[test]
-fn a_server_whose_log_nobody_reads_any_more_goes_on_to_the_end() {
+fn a_server_whose_log_is_closed_runs_to_the_end() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
     let split = ["--set", "split.clients=2", "--set", "split.holdout=0.1"];
@@ -170,7 +170,7 @@ fn a_server_whose_log_nobody_reads_any_more_goes_on_to_the_end() {
     client.succeeds();
 }
 
-/// The commands of a page, in order.
+/// The commands in a document, in order.
 fn commands(page: &str) -> String {
     let blocks = page.split("\n```sh\n").skip(1).map(|block| block.split_once("\n```").unwrap().0);
     blocks.collect::<Vec<_>>().join("\n")

@@ -1,10 +1,10 @@
-//! `docs/json.md` is true: the fields that it shows are those that the program prints.
+//! `docs/json.md` shows the fields that the program prints.
 
 use crate::page::{same_fields, shown};
 use crate::program::fedtvd;
 
 #[test]
-fn the_page_of_fields_is_true() {
+fn the_documented_fields_are_those_printed() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();
     let (runs, run, split) = (place("runs"), place("run"), place("split"));

@@ -1,4 +1,4 @@
-//! The program as typed, one module per subcommand or promise; one binary, so that it is linked once.
+//! Tests of the command line, one module per subcommand or topic, in one binary to link only once.
 
 mod compare;
 mod data;

@@ -1,5 +1,5 @@
-//! What stands in a run's way is said in a sentence, loses no finished round, and once it is gone `resume` goes on to the
-//! same bits.
+//! Full disks, missing permissions and changed data: the error is reported, no finished round is lost, and `resume` gives
+//! the same bits once the problem is fixed.
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 const FEDTVD: &str = env!("CARGO_BIN_EXE_fedtvd");
 
-/// A table of 60 rows, and a run on it that takes moments and little space.
+/// A table of 60 rows and a fast, small run on it.
 struct Small {
     folder: tempfile::TempDir,
 }
@@ -33,7 +33,7 @@ impl Small {
         self.path(name).display().to_string()
     }
 
-    /// The arguments of a run into a directory.
+    /// The arguments of a run with this run directory.
     fn arguments(&self, out: &Path, rounds: u32) -> Vec<String> {
         let table = self.text("table.csv");
         let mut arguments = vec!["run".to_owned(), "--out".to_owned(), out.display().to_string()];
@@ -55,14 +55,14 @@ impl Small {
         fedtvd(&arguments.iter().map(String::as_str).chain(["--quiet"]).collect::<Vec<_>>())
     }
 
-    /// The model of the same run when nothing stands in its way.
+    /// The model of the same run without any problem.
     fn whole(&self, rounds: u32) -> Vec<u8> {
         let out = self.path("whole");
         assert_eq!(self.run(&out, rounds).code, 0);
         model(&out)
     }
 
-    /// The run from a shell in which `before` was done first.
+    /// The run in a shell, after the command `before`.
     fn run_in_shell(&self, before: &str, out: &Path, rounds: u32) -> Answer {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{before}; exec \"$0\" \"$@\"")]).arg(FEDTVD);
@@ -85,7 +85,7 @@ fn model(run: &Path) -> Vec<u8> {
     fs::read(run.join("model.safetensors")).unwrap()
 }
 
-/// The finished rounds of a run; every line must be whole.
+/// The number of finished rounds of a run; every line must be complete.
 fn rounds(run: &Path) -> usize {
     let text = fs::read_to_string(run.join("rounds.jsonl")).unwrap();
     assert!(text.ends_with('\n'), "the last line is cut off");
@@ -99,10 +99,10 @@ fn goes_on_to(out: &Path, whole: &[u8], count: usize) {
 }
 
 #[test]
-fn files_that_may_not_grow_stop_a_run_and_it_goes_on_when_they_may() {
+fn a_file_size_limit_stops_a_run_and_it_resumes_without_the_limit() {
     let small = Small::new();
     let (whole, out) = (small.whole(80), small.path("run"));
-    // Blocks of 512 bytes: enough for the first files, too few for all lines. Without the trap the system would kill.
+    // Blocks of 512 bytes: enough for the first files, too few for all lines. Without the trap, the signal would end the process.
     let stopped = small.run_in_shell("trap '' XFSZ; ulimit -f 60", &out, 80);
     assert_eq!((stopped.code, stopped.out.as_str()), (1, ""));
     let done = rounds(&out);
@@ -112,14 +112,14 @@ fn files_that_may_not_grow_stop_a_run_and_it_goes_on_when_they_may() {
         stopped.err,
         format!(
             "fedtvd: writing {path}/rounds.jsonl: File too large (os error 27)\n\
-             fedtvd: the {done} finished rounds are not lost; once this is mended, go on with: fedtvd resume {path}\n"
+             fedtvd: the {done} finished rounds are saved; once this is fixed, resume with: fedtvd resume {path}\n"
         )
     );
     goes_on_to(&out, &whole, 80);
 }
 
-/// Runs a script with FEDTVD, SMALL (its folder) and DISK (a disk of 256 KB) set, in a place where it may mount; `None`
-/// where this user may mount nowhere.
+/// Runs a script with the variables FEDTVD, SMALL (its folder) and DISK (a disk of 256 KB) in a mount namespace; `None` if
+/// this user is not allowed to mount.
 fn on_a_small_disk(small: &Small, script: &str) -> Option<Answer> {
     let mount = "mkdir \"$DISK\" && mount -t tmpfs -o size=256k none \"$DISK\" || exit 77";
     let mut shell = Command::new("unshare");
@@ -134,11 +134,11 @@ fn on_a_small_disk(small: &Small, script: &str) -> Option<Answer> {
 }
 
 #[test]
-fn a_full_disk_stops_a_run_and_it_goes_on_when_there_is_room() {
+fn a_full_disk_stops_a_run_and_it_resumes_when_there_is_space() {
     let small = Small::new();
     let whole = small.whole(80);
     let arguments = small.arguments(&small.path("disk/run"), 80).join("' '");
-    // A file leaves room for some rounds. The lines that were written stay, whole ones only.
+    // A file leaves space for some rounds. Only complete lines remain.
     let script = format!(
         "head -c 170000 /dev/zero > \"$DISK/other\"\n\
          \"$FEDTVD\" '{arguments}' --quiet; echo $?\n\
@@ -158,17 +158,17 @@ fn a_full_disk_stops_a_run_and_it_goes_on_when_there_is_room() {
         answer.err,
         format!(
             "fedtvd: writing {path}/rounds.jsonl: No space left on device (os error 28)\n\
-             fedtvd: the {done} finished rounds are not lost; once this is mended, go on with: fedtvd resume {path}\n"
+             fedtvd: the {done} finished rounds are saved; once this is fixed, resume with: fedtvd resume {path}\n"
         )
     );
     assert_eq!((model(&small.path("run")) == whole, rounds(&small.path("run"))), (true, 80));
 }
 
 #[test]
-fn a_disk_that_may_not_be_written_stops_a_run_and_it_goes_on_when_it_may() {
+fn a_read_only_disk_stops_a_run_and_it_resumes_when_writable() {
     let small = Small::new();
     let (whole, out) = (small.whole(20), small.path("run"));
-    // Stopped in the middle.
+    // Stopped halfway.
     let stopped = small.run_in_shell("trap '' XFSZ; ulimit -f 20", &out, 20);
     assert_eq!(stopped.code, 1, "{}", stopped.err);
     let done = rounds(&out);
@@ -217,8 +217,8 @@ fn a_run_of_another_version_is_left_alone_and_names_the_program_that_made_it() {
     let version = env!("CARGO_PKG_VERSION");
     let other = manifest.replace("\"format\": 1", "\"format\": 99").replace(version, "9.8.7");
     fs::write(&path, other).unwrap();
-    for verb in ["resume", "verify"] {
-        let answer = fedtvd(&[verb, out.to_str().unwrap()]);
+    for subcommand in ["resume", "verify"] {
+        let answer = fedtvd(&[subcommand, out.to_str().unwrap()]);
         assert_eq!((answer.code, answer.out.as_str()), (2, ""));
         assert_eq!(
             answer.err,
@@ -230,7 +230,7 @@ fn a_run_of_another_version_is_left_alone_and_names_the_program_that_made_it() {
         );
     }
     assert_eq!(rounds(&out), done);
-    // The same layout from another program goes on, with a note.
+    // A run of another program version with the same format is resumed, with a note.
     fs::write(&path, manifest.replace(&format!("\"version\": \"{version}\""), "\"version\": \"0.0.9\""))
         .unwrap();
     let noted = resume(&out);
@@ -250,8 +250,8 @@ fn a_data_set_that_changed_stops_a_run_until_it_is_back() {
     let (done, table) = (rounds(&out), small.path("table.csv"));
     let good = fs::read_to_string(&table).unwrap();
     fs::write(&table, good.replace("1,1.01,", "1,1.02,")).unwrap();
-    for verb in ["resume", "verify"] {
-        let answer = fedtvd(&[verb, out.to_str().unwrap()]);
+    for subcommand in ["resume", "verify"] {
+        let answer = fedtvd(&[subcommand, out.to_str().unwrap()]);
         assert_eq!((answer.code, answer.out.as_str()), (1, ""));
         let start =
             format!("fedtvd: the data set {} changed since the run began: its hash was ", table.display());
@@ -282,7 +282,7 @@ fn updates_that_cannot_be_spooled_stop_a_run_rather_than_change_its_result() {
         .unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(lines.next().unwrap().starts_with("round 1/"));
-    // The folder for temporary files goes away while it runs.
+    // The folder for temporary files is deleted during the run.
     fs::remove_dir(&spool).unwrap();
     let last: Vec<String> = lines.filter(|line| line.starts_with("fedtvd: ")).collect();
     assert_eq!(child.wait().unwrap().code(), Some(1));
@@ -295,7 +295,7 @@ fn updates_that_cannot_be_spooled_stop_a_run_rather_than_change_its_result() {
             spool.display()
         )
     );
-    assert!(last[1].starts_with(&format!("fedtvd: the {done} finished rounds are not lost")), "{}", last[1]);
+    assert!(last[1].starts_with(&format!("fedtvd: the {done} finished rounds are saved")), "{}", last[1]);
     assert!(out.join(format!("checkpoint/round-{done:06}")).is_dir(), "they were saved at once");
     goes_on_to(&out, &whole, ROUNDS as usize);
 }
@@ -315,5 +315,5 @@ fn a_log_that_cannot_be_written_does_not_end_a_run() {
     shell.args(["-c", "exec \"$0\" strategies > /dev/full"]).arg(FEDTVD);
     let unwritten = self::answer(&mut shell);
     assert_eq!(unwritten.code, 1);
-    assert_eq!(unwritten.err, "fedtvd: writing the answer: No space left on device (os error 28)\n");
+    assert_eq!(unwritten.err, "fedtvd: writing to stdout: No space left on device (os error 28)\n");
 }

@@ -1,9 +1,9 @@
-//! `docs/json.md`, as tests read it.
+//! Reads the examples in `docs/json.md`.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use serde_json::Value;
 
-/// The example of a section of the page.
+/// The example in a section of the document.
 pub(crate) fn shown(section: &str) -> Value {
     let page = include_str!("../../../../docs/json.md");
     let body =
@@ -12,7 +12,7 @@ pub(crate) fn shown(section: &str) -> Value {
     serde_json::from_str(block).unwrap()
 }
 
-/// Fails where two values do not have the same fields; what is null or empty on one side says nothing.
+/// Fails if two values do not have the same fields; null and empty values are not compared.
 pub(crate) fn same_fields(path: &str, shown: &Value, printed: &Value) {
     match (shown, printed) {
         (Value::Object(shown), Value::Object(printed)) => {

@@ -1,14 +1,14 @@
-//! The program as a user meets it: arguments in, exit code and both outputs out.
+//! Runs the program with arguments and returns exit code, stdout and stderr.
 
 use std::process::Command;
 
-/// What came of a call.
+/// The result of a call.
 pub(crate) struct Answer {
     /// The exit code.
     pub(crate) code: i32,
-    /// What stands on stdout.
+    /// The text on stdout.
     pub(crate) out: String,
-    /// What stands on stderr.
+    /// The text on stderr.
     pub(crate) err: String,
 }
 

@@ -1,4 +1,4 @@
-//! `fedtvd report`, as typed, on small runs.
+//! `fedtvd report` on the command line, with small runs.
 
 use crate::program::fedtvd;
 use std::collections::BTreeMap;
@@ -21,11 +21,11 @@ split = [{ alpha = 0.1 }, { kind = \"iid\" }]
 fn sweep(grid: &Path, out: &Path, more: &[&str]) {
     let (grid, out) = (grid.display().to_string(), out.display().to_string());
     let answer = fedtvd(&[&["sweep", &grid, "--out", &out, "--quiet"], more].concat());
-    // A shard leaves nothing of its own undone.
+    // All runs of the shard are finished.
     assert_eq!(answer.code, 0, "{}", answer.err);
 }
 
-/// Every file of a report and what the terminal shows.
+/// Every file of a report and the text on stdout.
 fn report(runs: &[&Path], out: &Path) -> BTreeMap<String, String> {
     let runs: Vec<String> = runs.iter().map(|path| path.display().to_string()).collect();
     let place = out.display().to_string();
@@ -47,7 +47,7 @@ fn report(runs: &[&Path], out: &Path) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn a_sweep_in_pieces_that_was_killed_twice_has_the_report_of_one_that_ran_through() {
+fn a_sharded_and_a_killed_sweep_have_the_report_of_an_uninterrupted_one() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let path = |name: &str| folder.path().join(name);
     let grid = path("grid.toml");
@@ -91,7 +91,7 @@ fn unfinished_and_damaged_runs_are_named_and_left_out() {
     let answer = fedtvd(&["report", &root, "--quiet"]);
     assert_eq!(answer.code, 0, "{}", answer.err);
     assert!(
-        answer.err.starts_with("fedtvd: left out: ")
+        answer.err.starts_with("fedtvd: run left out: ")
             && answer.err.contains("damaged/rounds.jsonl is damaged"),
         "{}",
         answer.err
@@ -106,11 +106,11 @@ fn unfinished_and_damaged_runs_are_named_and_left_out() {
     let answer = fedtvd(&["report", &done, "--out", &table]);
     assert_eq!(answer.code, 2);
     assert_eq!(answer.err, format!("fedtvd: --out {table} is a file; it must be a folder\n"));
-    assert!(path("report/report.html").is_file(), "the report stands beside the runs");
+    assert!(path("report/report.html").is_file(), "the report is beside the runs");
 }
 
 #[test]
-fn wrong_requests_exit_with_2() {
+fn invalid_requests_exit_with_2() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let empty = folder.path().display().to_string();
     let refusals: &[(&[&str], String)] = &[
@@ -121,12 +121,12 @@ fn wrong_requests_exit_with_2() {
         (
             &[&empty],
             format!(
-                "there is no run below {empty}; a run directory has a manifest.json, and \"fedtvd run\" makes one"
+                "there is no run below {empty}; a run directory has a manifest.json, and \"fedtvd run\" creates one"
             ),
         ),
         (
             &[&empty, "--target", "80"],
-            "--target 80 is no accuracy; it must be 0 to 1, such as 0.8".to_owned(),
+            "--target 80 is not an accuracy; it must be from 0 to 1, such as 0.8".to_owned(),
         ),
     ];
     for (arguments, sentence) in refusals {

@@ -1,8 +1,8 @@
-//! `fedtvd reproduce`, as typed, on the embedded data.
+//! `fedtvd reproduce` on the command line, with the embedded data.
 
 use crate::program::fedtvd;
 
-/// The answer and the table that it leaves.
+/// The output and the table that is written.
 fn reproduce(experiment: &str, strategies: &str) -> (String, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
@@ -27,7 +27,7 @@ fn the_papers_tables_can_be_tried_on_the_embedded_data() {
 }
 
 #[test]
-fn what_cannot_be_run_says_so_and_names_what_was_looked_for() {
+fn a_missing_data_set_is_reported_with_the_paths_searched() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
     let call = ["reproduce", "lambda", "--seeds", "1", "--rounds", "1", "--strategies", "fedavg", "--quiet"];
@@ -43,31 +43,35 @@ fn what_cannot_be_run_says_so_and_names_what_was_looked_for() {
 }
 
 #[test]
-fn what_would_be_run_is_told_with_its_time_and_what_cannot_be_timed() {
+fn a_dry_run_shows_the_estimated_time_and_the_runs_without_an_estimate() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let (out, data) = (folder.path().join("out").display().to_string(), folder.path().display().to_string());
     let call = ["reproduce", "skew", "--dataset", "fmnist-mini,cifar100", "--seeds", "1", "--strategies"];
     let call = [call.as_slice(), &["fedavg", "--out", &out, "--data", &data, "--dry-run"]].concat();
     let answer = fedtvd(&call);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
-    assert!(answer.out.starts_with("8 runs, 0 of them done; 4 of the others take about "), "{}", answer.out);
-    assert!(answer.out.contains(" threads, 4 cannot be timed\n"), "{}", answer.out);
-    assert!(answer.out.contains("note: 4 cannot be run: cifar100 is not on this machine"), "{}", answer.out);
+    assert!(answer.out.starts_with("8 runs, 0 finished; of the rest, 4 take about "), "{}", answer.out);
+    assert!(answer.out.contains(", the time of 4 cannot be estimated\n"), "{}", answer.out);
+    assert!(
+        answer.out.contains("note: 4 runs cannot be run: cifar100 is not on this machine"),
+        "{}",
+        answer.out
+    );
     let settings =
         "settings:   split.alpha = 0.1; split.alpha = 0.5; split.alpha = 1.0; split.kind = \"iid\"\n";
     assert!(answer.out.contains(settings) && answer.out.ends_with("seeds:      1\n"), "{}", answer.out);
     let answer = fedtvd(&[call.as_slice(), &["--json"]].concat());
-    let told: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
-    assert_eq!((&told["left"], &told["untimed"][0]["runs"]), (&8.into(), &4.into()), "{told}");
+    let view: serde_json::Value = serde_json::from_str(&answer.out).expect("JSON");
+    assert_eq!((&view["left"], &view["untimed"][0]["runs"]), (&8.into(), &4.into()), "{view}");
     let timed = |cell: &&serde_json::Value| cell["seconds"].as_f64().is_some_and(|seconds| seconds > 0.0);
-    let cells = told["cells"].as_array().expect("cells");
-    assert!(cells.iter().filter(timed).all(|cell| cell["dataset"] == "fmnist-mini"), "{told}");
-    assert_eq!((cells.len(), cells.iter().filter(timed).count()), (8, 4), "{told}");
+    let cells = view["cells"].as_array().expect("cells");
+    assert!(cells.iter().filter(timed).all(|cell| cell["dataset"] == "fmnist-mini"), "{view}");
+    assert_eq!((cells.len(), cells.iter().filter(timed).count()), (8, 4), "{view}");
     assert!(!folder.path().join("out").exists(), "nothing is run");
 }
 
 #[test]
-fn a_data_set_that_nobody_knows_is_a_wrong_request() {
+fn an_unknown_data_set_is_an_invalid_request() {
     for experiment in ["skew", "theory"] {
         let answer = fedtvd(&["reproduce", experiment, "--dataset", "fminst"]);
         assert_eq!((answer.code, answer.out.as_str()), (2, ""), "{}", answer.err);
@@ -103,7 +107,7 @@ fn the_papers_figures_can_be_drawn_from_the_embedded_data() {
 }
 
 #[test]
-fn a_table_shows_what_all_shards_have_done() {
+fn a_table_includes_all_finished_shards() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
     let call =
@@ -121,36 +125,30 @@ fn a_table_shows_what_all_shards_have_done() {
 }
 
 #[test]
-fn one_data_set_can_have_another_model_which_is_not_the_papers() {
+fn a_single_data_set_can_have_another_model() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
     let call = ["reproduce", "lambda", "--dataset", "fmnist-mini", "--seeds", "1", "--quiet", "--out", &out];
     let other = ["--rounds", "1", "--strategies", "fedavg", "--set", "model.name=logistic"];
     let answer = fedtvd(&[call.as_slice(), &other].concat());
     assert_eq!(answer.code, 0, "{}", answer.err);
-    let departures = "no difference is shown: model.name = logistic (lenet), rounds = 1 (300)";
-    assert!(answer.out.contains(departures), "{}", answer.out);
+    let deviations = "no difference is shown (paper's values in parentheses): model.name = logistic (lenet), rounds = 1 (300)";
+    assert!(answer.out.contains(deviations), "{}", answer.out);
 }
 
 #[test]
-fn what_would_have_no_effect_is_refused() {
+fn settings_without_effect_are_refused() {
     let refusals: &[(&[&str], &str)] = &[
         (
             &["skew", "--set", "model.name=mlp"],
-            "--set model.name=mlp would change nothing: model.name is what the experiment varies",
+            "--set model.name=mlp has no effect: model.name is varied by the experiment",
         ),
-        (
-            &["participation", "--set", "clients=20"],
-            "--set clients=20 would change nothing: split.clients is",
-        ),
-        (&["lambda", "--set", "seed=7"], "--set seed=7 would change nothing: seed is what"),
-        (
-            &["theory", "--set", "local.lr=0.1"],
-            "--set local.lr=0.1 would change nothing: local.lr has no place",
-        ),
-        (&["theory", "--set", "split.alpha=0.1"], "--set split.alpha=0.1 would change nothing"),
-        (&["theory", "--dry-run"], "reproduce theory has no training runs and knows no --dry-run"),
-        (&["theory", "--shard", "0/2"], "reproduce theory has no training runs and knows no --shard"),
+        (&["participation", "--set", "clients=20"], "--set clients=20 has no effect: split.clients is"),
+        (&["lambda", "--set", "seed=7"], "--set seed=7 has no effect: seed is varied"),
+        (&["theory", "--set", "local.lr=0.1"], "--set local.lr=0.1 has no effect: local.lr is not used"),
+        (&["theory", "--set", "split.alpha=0.1"], "--set split.alpha=0.1 has no effect"),
+        (&["theory", "--dry-run"], "reproduce theory has no training runs and does not accept --dry-run"),
+        (&["theory", "--shard", "0/2"], "reproduce theory has no training runs and does not accept --shard"),
         (&["theory", "--rounds", "0"], "--rounds 0 is not allowed"),
     ];
     for (arguments, sentence) in refusals {
@@ -161,15 +159,15 @@ fn what_would_have_no_effect_is_refused() {
 }
 
 #[test]
-fn the_theory_tells_what_was_measured_and_what_the_bound_needs() {
+fn the_theory_shows_what_was_measured_and_the_constant_of_the_bound() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("out").display().to_string();
     let call =
         ["reproduce", "theory", "--seeds", "1", "--rounds", "2", "--dataset", "fmnist-mini", "--quiet"];
     let answer = fedtvd(&[call.as_slice(), &["--set", "clients=10", "--out", &out]].concat());
     assert_eq!(answer.code, 0, "{}", answer.err);
-    assert!(answer.out.contains("fmnist-mini\", 10 clients, seeds 1."), "{}", answer.out);
-    // The last round is looked at, and ten clients have no cohorts of ten.
+    assert!(answer.out.contains("fmnist-mini\", 10 clients, seed 1."), "{}", answer.out);
+    // The last round is measured, and ten clients have no cohorts of ten.
     assert!(
         answer.out.contains("| 0.1 | fedtvd | 2 |") && !answer.out.contains("| cohorts |"),
         "{}",

@@ -1,4 +1,4 @@
-//! `fedtvd run`, `resume`, `verify` and `evaluate`, as typed: also when killed in the middle.
+//! `fedtvd run`, `resume`, `verify` and `evaluate` on the command line, also after kills.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use crate::program::fedtvd;
@@ -43,7 +43,7 @@ fn a_run_directory_holds_everything_and_its_model_can_be_used() {
 }
 
 #[test]
-fn a_run_on_natural_owners_saves_their_names_and_tells_what_was_left_out() {
+fn a_run_with_a_natural_split_saves_the_owners_names_and_notes_rows_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let table = folder.path().join("wards.csv");
     let row =
@@ -65,7 +65,7 @@ fn a_run_on_natural_owners_saves_their_names_and_tells_what_was_left_out() {
 }
 
 #[test]
-fn predictions_of_every_sample_are_those_that_were_counted() {
+fn the_predictions_match_the_confusion_matrix() {
     let folder = tempfile::tempdir().unwrap();
     let (out, file) = (folder.path().join("run"), folder.path().join("predictions.csv"));
     assert_eq!(run(&out, &[]).code, 0);
@@ -84,7 +84,7 @@ fn predictions_of_every_sample_are_those_that_were_counted() {
 }
 
 #[test]
-fn a_run_that_is_in_use_or_not_done_says_so() {
+fn a_run_in_use_or_unfinished_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let text = out.to_str().unwrap();
@@ -111,7 +111,7 @@ fn a_run_that_is_in_use_or_not_done_says_so() {
         (
             2,
             format!(
-                "fedtvd: {text} has no model yet: the run is not done; go on with: fedtvd resume {text}\n"
+                "fedtvd: {text} has no model yet: the run is unfinished; to resume it: fedtvd resume {text}\n"
             )
         )
     );
@@ -168,7 +168,7 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_model() {
 }
 
 #[test]
-fn verify_finds_the_same_bits_and_names_where_they_part() {
+fn verify_finds_the_same_bits_or_names_the_first_difference() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     assert_eq!(run(&out, &[]).code, 0);
@@ -185,11 +185,11 @@ fn verify_finds_the_same_bits_and_names_where_they_part() {
     std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let parted = fedtvd(&["verify", text, "--rounds", "2-5", "--quiet"]);
     assert_eq!(parted.code, 1);
-    assert_eq!(parted.err, "fedtvd: the bits part in round 4, first in fc.bias\n");
+    assert_eq!(parted.err, "fedtvd: round 4 differs, first in fc.bias\n");
     lines[1]["accuracy"] = 0.99.into();
     std::fs::write(&path, lines.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     let polished = fedtvd(&["verify", text, "--rounds", "1-3", "--quiet"]);
-    assert_eq!(polished.err, "fedtvd: the bits part in round 2, first in the recorded accuracy or loss\n");
+    assert_eq!(polished.err, "fedtvd: round 2 differs, first in the recorded accuracy or loss\n");
     let file = out.join("model.safetensors");
     let mut bytes = model(&out);
     let last = bytes.len() - 1;
@@ -207,7 +207,7 @@ fn verify_finds_the_same_bits_and_names_where_they_part() {
     for (rounds, wrong) in [("1-4000000000", "4000000000"), ("3,x", "x"), ("0", "0")] {
         let refused = fedtvd(&["verify", text, "--rounds", rounds]);
         let sentence =
-            format!("fedtvd: --rounds {rounds}: \"{wrong}\" is no round; write rounds such as 3,7-9\n");
+            format!("fedtvd: --rounds {rounds}: \"{wrong}\" is not a round; write rounds such as 3,7-9\n");
         assert_eq!((refused.code, refused.err), (2, sentence));
     }
 }
@@ -219,7 +219,7 @@ fn changed_data_and_foreign_directories_are_named() {
     assert_eq!(empty.code, 2);
     assert!(empty.err.contains("holds no run: it has no config.toml"), "{}", empty.err);
     let out = folder.path().join("run");
-    // What a kill before the manifest leaves behind does not stand in the way.
+    // Files left by a kill before the manifest was written do not prevent a new run.
     std::fs::create_dir(&out).unwrap();
     std::fs::write(out.join("config.toml"), "seed = 1\n").unwrap();
     assert_eq!(run(&out, &[]).code, 0);
@@ -236,4 +236,35 @@ fn changed_data_and_foreign_directories_are_named() {
     std::fs::write(&path, manifest.replace("\"format\": 1", "\"format\": 99")).unwrap();
     let foreign = fedtvd(&["resume", out.to_str().unwrap()]);
     assert!(foreign.err.contains("version 99 of the run directory"), "{}", foreign.err);
+}
+
+#[test]
+fn ignored_settings_are_noted_unless_quiet() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let text = "rounds = 1\nmodel.name = \"logistic\"\nstrategy.name = \"fedprox\"\n\
+                split = { clients = 10, file = \"saved.json\" }\n[sweep]\nseed = [1, 2]\n";
+    std::fs::write(place("grid.toml"), text).unwrap();
+    let file = "note: split.file = saved.json is ignored: it has no effect with split.kind = dirichlet\n";
+    let strategy =
+        "note: compare ignores strategy.name = fedprox of the configuration and uses fedavg, uniform\n";
+    let sweep = |name: &str| {
+        format!("note: {name} ignores the [sweep] table of the configuration; use fedtvd sweep\n")
+    };
+    let calls: [(&[&str], Vec<String>); 3] = [
+        (&["run"], vec![sweep("run"), file.to_owned()]),
+        (
+            &["compare", "--strategies", "fedavg,uniform", "--seeds", "1"],
+            vec![sweep("compare"), strategy.to_owned(), file.to_owned()],
+        ),
+        (&["split"], vec![file.to_owned()]),
+    ];
+    for (call, notes) in calls {
+        let out = place(call[0]);
+        let answer = fedtvd(&[call, &[&place("grid.toml"), "--out", &out]].concat());
+        assert_eq!(answer.code, 0, "{call:?}: {}", answer.err);
+        assert!(notes.iter().all(|note| answer.err.contains(note.as_str())), "{call:?}: {}", answer.err);
+        let quiet = fedtvd(&[call, &[&place("grid.toml"), "--quiet", "--out", &format!("{out}-2")]].concat());
+        assert_eq!((quiet.code, quiet.err.as_str()), (0, ""), "{call:?}");
+    }
 }

@@ -1,4 +1,4 @@
-//! `fedtvd split`, as typed.
+//! `fedtvd split` on the command line.
 
 use crate::program::fedtvd;
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn split(folder: &Path, arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn json_has_the_promised_fields() {
+fn json_has_the_documented_fields() {
     let folder = tempfile::tempdir().unwrap();
     let view = split(folder.path(), &["--set", "clients=5"]);
     assert_eq!(view["clients"].as_array().map(Vec::len), Some(5));
@@ -26,7 +26,7 @@ fn json_has_the_promised_fields() {
 }
 
 #[test]
-fn the_cohorts_seed_does_not_move_the_split_and_its_own_does() {
+fn the_split_depends_on_its_seed_and_not_on_that_of_the_cohorts() {
     let folder = tempfile::tempdir().unwrap();
     let hash = |arguments: &[&str]| split(folder.path(), arguments)["hash"].clone();
     let first = hash(&[]);
@@ -36,7 +36,7 @@ fn the_cohorts_seed_does_not_move_the_split_and_its_own_does() {
 }
 
 #[test]
-fn a_chosen_rank_correlation_is_reached_and_told() {
+fn a_chosen_rank_correlation_is_reached_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     for asked in [0.8, -0.8] {
         let set = format!("split.correlation={asked}");
@@ -64,13 +64,13 @@ fn a_saved_partition_is_the_same_split_again() {
 }
 
 #[test]
-fn what_is_kept_back_does_not_count() {
+fn held_out_rows_are_not_counted() {
     let folder = tempfile::tempdir().unwrap();
     let iid = ["--set", "split.kind=iid", "--set", "clients=10"];
     let whole = split(folder.path(), &iid);
     let part = split(folder.path(), &[iid.as_slice(), &["--set", "split.holdout=0.15"]].concat());
     assert_eq!((&whole["clients"][3]["size"], &part["clients"][3]["size"]), (&1200.into(), &1020.into()));
-    // Another hold-out is another split, of the same lists.
+    // Another hold-out gives another split of the same partition.
     assert_ne!(whole["hash"], part["hash"]);
     let more = split(folder.path(), &[iid.as_slice(), &["--set", "split.holdout=0.2"]].concat());
     assert_ne!(more["hash"], part["hash"]);
@@ -79,7 +79,7 @@ fn what_is_kept_back_does_not_count() {
 }
 
 #[test]
-fn pictures_and_clients_folders_are_written() {
+fn charts_and_folders_of_clients_are_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let answer = fedtvd(&[
@@ -101,7 +101,7 @@ fn pictures_and_clients_folders_are_written() {
     assert!(std::fs::read_to_string(path("a.svg")).unwrap().starts_with("<svg"));
     assert_eq!(std::fs::read(path("a.PNG")).unwrap()[1..4], *b"PNG");
     assert!(Path::new(&path("sites/partition.json")).is_file());
-    // A site's folder is a data set of its own.
+    // The folder of a client can be used as a data set.
     let own = format!("data.set={}", path("sites/client-003"));
     let site = split(folder.path(), &["--set", &own, "--set", "split.kind=iid", "--set", "clients=1"]);
     let whole = split(folder.path(), &["--set", "clients=4"]);
@@ -113,7 +113,7 @@ fn clients_are_not_exported_beside_those_of_another_split() {
     let folder = tempfile::tempdir().unwrap();
     let (sites, other) = (folder.path().join("sites"), folder.path().join("other"));
     let sites = sites.to_str().unwrap();
-    // The folder of clients may be that of partition.json too.
+    // --export and --out can be the same folder.
     split(Path::new(sites), &["--set", "clients=4", "--export", sites]);
     let before = std::fs::read(format!("{sites}/partition.json")).unwrap();
     let saved: Value = serde_json::from_slice(&before).unwrap();
@@ -126,9 +126,9 @@ fn clients_are_not_exported_beside_those_of_another_split() {
 }
 
 #[test]
-fn wrong_requests_exit_with_2() {
+fn invalid_requests_exit_with_2() {
     let refusals: &[(&[&str], &str)] = &[
-        (&["--plot", "x.jpg"], "--plot x.jpg ends neither in .svg nor in .png"),
+        (&["--plot", "x.jpg"], "--plot x.jpg must end in .svg or .png"),
         (&["--set", "split.kind=natural"], "this data set has no natural owners"),
         (&["--set", "split.kind=file"], "split.kind = \"file\" needs split.file"),
         (

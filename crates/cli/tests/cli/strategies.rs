@@ -1,4 +1,4 @@
-//! `fedtvd strategies`, as typed.
+//! `fedtvd strategies` on the command line.
 
 use crate::program::fedtvd;
 use fedtvd_core::strategy::ALL;
@@ -6,7 +6,7 @@ use fedtvd_core::strategy::ALL;
 #[test]
 fn the_list_reads_well() {
     let list = fedtvd(&["strategies"]).out;
-    // The first three methods and what stands below all of them: a new method leaves both as they are.
+    // Only the first three methods and the text below the list, so that a new method does not change the snapshot.
     let (head, rest) = list.split_once("fedtvd-released").expect("the fourth method is there");
     let (_, tail) = rest.split_once("\n\n").expect("an empty line follows the last method");
     insta::assert_snapshot!("strategies", format!("{head}\n{tail}"));
@@ -29,7 +29,7 @@ fn the_list_holds_every_strategy_with_its_parameters() {
 }
 
 #[test]
-fn the_page_of_strategies_is_fresh() {
+fn the_documentation_page_is_up_to_date() {
     let page = include_str!("../../../../docs/strategies.md");
     let fresh = fedtvd(&["strategies", "--markdown"]).out;
     assert!(
@@ -52,7 +52,7 @@ fn json_lists_every_parameter_with_its_range() {
 }
 
 #[test]
-fn an_unknown_name_is_a_wrong_request() {
+fn an_unknown_name_is_an_invalid_request() {
     let answer = fedtvd(&["strategies", "scafold"]);
     assert_eq!((answer.code, answer.out.as_str()), (2, ""));
     assert_eq!(

@@ -1,4 +1,4 @@
-//! `fedtvd sweep`, as typed, on a small grid.
+//! `fedtvd sweep` on the command line, with a small grid.
 
 use crate::program::{Answer, fedtvd};
 use serde_json::Value;
@@ -17,7 +17,7 @@ clients = 10
 seed = [1, 2]
 ";
 
-/// A folder with the grid in it.
+/// A folder with the configuration of the grid.
 fn folder() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let grid = folder.path().join("grid.toml");
@@ -33,7 +33,7 @@ fn document(answer: &Answer) -> Value {
     serde_json::from_str(&answer.out).unwrap_or_else(|error| panic!("{error}: {} {}", answer.out, answer.err))
 }
 
-/// Every model below a folder, by the folder of its run.
+/// Every model below a folder, by the name of its run directory.
 fn models(out: &Path) -> Vec<(String, Vec<u8>)> {
     let runs =
         std::fs::read_dir(out).expect("the folder is there").map(|entry| entry.expect("an entry").path());
@@ -47,7 +47,7 @@ fn models(out: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
-fn a_grid_runs_once_and_is_found_done_the_second_time() {
+fn a_finished_grid_is_not_run_again() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
     let first = sweep(&grid, &out, &["--json"]);
@@ -66,7 +66,7 @@ fn a_grid_runs_once_and_is_found_done_the_second_time() {
 }
 
 #[test]
-fn shards_together_make_what_one_process_makes() {
+fn all_shards_together_give_the_runs_of_one_process() {
     let (folder, grid) = folder();
     let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
     assert_eq!(sweep(&grid, &whole, &[]).code, 0);
@@ -97,12 +97,12 @@ fn the_list_has_one_command_per_run_that_a_shell_can_read() {
 }
 
 #[test]
-fn a_run_that_fails_is_told_at_the_end_and_tried_again() {
+fn a_failed_run_is_reported_at_the_end_and_tried_again() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
     let view = document(&sweep(&grid, &out, &["--json", "--shard", "0/4"]));
     let run = PathBuf::from(view["cells"][0]["directory"].as_str().expect("a path"));
-    // As a run of another version would leave it.
+    // As if made by another version.
     std::fs::remove_file(run.join("summary.json")).expect("it was there");
     let manifest = std::fs::read_to_string(run.join("manifest.json")).expect("it is there");
     std::fs::write(run.join("manifest.json"), manifest.replace("\"format\": 1", "\"format\": 99"))
@@ -110,24 +110,24 @@ fn a_run_that_fails_is_told_at_the_end_and_tried_again() {
     let failed = sweep(&grid, &out, &[]);
     assert_eq!(failed.code, 1);
     assert!(
-        failed.out.contains("fedavg seed 1 failed: ") && failed.out.contains("version 99"),
+        failed.out.contains("fedavg seed 1: failed: ") && failed.out.contains("version 99"),
         "{}",
         failed.out
     );
-    assert!(failed.out.contains("3 runs done, 1 failed, 0 left"), "{}", failed.out);
+    assert!(failed.out.contains("3 runs finished, 1 failed, 0 unfinished"), "{}", failed.out);
     std::fs::write(run.join("manifest.json"), manifest).expect("written");
     assert_eq!(sweep(&grid, &out, &[]).code, 0);
 }
 
 #[test]
-fn wrong_requests_say_what_would_have_been_right() {
+fn invalid_requests_say_what_is_valid() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
     let cases = [
         (fedtvd(&["sweep"]), "no [sweep] table"),
-        (sweep(&grid, &out, &["--shard", "4/4"]), "shards count from 0 to 3"),
+        (sweep(&grid, &out, &["--shard", "4/4"]), "shards are numbered from 0 to 3"),
         (sweep(&grid, &out, &["--shards", "4"]), "SLURM_ARRAY_TASK_ID"),
-        (sweep(&grid, &out, &["--shards", "0"]), "there must be at least 1"),
+        (sweep(&grid, &out, &["--shards", "0"]), "it must be at least 1"),
         (sweep(&grid, &out, &["--list", "--shard", "0/2"]), "'--list' cannot be used with '--shard"),
         (sweep(&grid, &out, &["--workers", "0"]), "at least 1"),
         (sweep(&grid, Path::new(&grid), &[]), "is a file; it must be a folder"),
@@ -138,7 +138,7 @@ fn wrong_requests_say_what_would_have_been_right() {
 }
 
 #[test]
-fn a_run_that_another_process_holds_is_passed_over_and_told() {
+fn a_run_of_another_process_is_skipped_and_reported() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
     let view = document(&sweep(&grid, &out, &["--json"]));
@@ -149,7 +149,8 @@ fn a_run_that_another_process_holds_is_passed_over_and_told() {
     let held = sweep(&grid, &out, &[]);
     assert_eq!(held.code, 1);
     assert!(
-        held.out.contains("fedavg seed 2 elsewhere") && held.out.contains("3 runs done, 0 failed, 1 left"),
+        held.out.contains("fedavg seed 2: running in another process")
+            && held.out.contains("3 runs finished, 0 failed, 1 unfinished"),
         "{}",
         held.out
     );
@@ -157,7 +158,7 @@ fn a_run_that_another_process_holds_is_passed_over_and_told() {
     assert_eq!(sweep(&grid, &out, &[]).code, 0);
 }
 
-/// Starts a sweep and kills it when so many runs have ended.
+/// Starts a sweep and kills it when this many runs have ended.
 fn killed_after(ended: usize, grid: &str, out: &Path) {
     let mut child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
         .args(["sweep", grid, "--out", &out.display().to_string(), "--workers", "1"])
@@ -171,7 +172,7 @@ fn killed_after(ended: usize, grid: &str, out: &Path) {
     assert!(reached, "{ended} runs ended");
 }
 
-/// All files of a report without timings.
+/// All files of a report without timing.
 fn report(runs: &Path, out: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (runs, place) = (runs.display().to_string(), out.display().to_string());
     let answer = fedtvd(&["report", &runs, "--no-timing", "--quiet", "--out", &place]);
@@ -215,6 +216,6 @@ fn a_change_of_a_swept_key_is_refused() {
     let (folder, grid) = folder();
     let answer = sweep(&grid, &folder.path().join("out"), &["--set", "seed=7"]);
     assert_eq!(answer.code, 2, "{}", answer.err);
-    let sentence = "fedtvd: --set seed=7 would change nothing: seed is set by a list of the sweep";
+    let sentence = "fedtvd: --set seed=7 has no effect: seed is set by the [sweep] table";
     assert!(answer.err.starts_with(sentence), "{}", answer.err);
 }

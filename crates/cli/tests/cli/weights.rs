@@ -1,4 +1,4 @@
-//! `fedtvd weights`, as typed.
+//! `fedtvd weights` on the command line.
 
 use crate::program::fedtvd;
 
@@ -38,7 +38,7 @@ fn a_plot_shows_every_client_under_every_strategy() {
     let answer = fedtvd(&["weights", "--counts", PAPER, "--plot", &plot]);
     assert_eq!((answer.code, answer.err.as_str()), (0, ""));
     let drawn = std::fs::read_to_string(&plot).expect("the plot is written");
-    // The ground, nine bars of labels, nine of weights, three of the legend.
+    // The background, nine bars of labels, nine of weights, three in the legend.
     assert_eq!(drawn.matches("<rect").count(), 1 + 9 + 9 + 3);
     for word in ["\"n = 110, TVD 0.30\"", "\"0.341\"", "\"0.367\"", "\"uniform\""] {
         assert!(drawn.contains(word), "{word}");
@@ -47,7 +47,7 @@ fn a_plot_shows_every_client_under_every_strategy() {
     assert_eq!(fedtvd(&["weights", "--counts", PAPER, "--plot", &plot]).code, 0);
     assert_eq!(std::fs::read(&plot).expect("the plot is written")[1..4], *b"PNG");
     let refused = fedtvd(&["weights", "--plot", "three.jpg"]);
-    let sentence = "fedtvd: --plot three.jpg ends neither in .svg nor in .png\n";
+    let sentence = "fedtvd: --plot three.jpg must end in .svg or .png\n";
     assert_eq!((refused.code, refused.err.as_str()), (2, sentence));
 }
 
@@ -59,28 +59,31 @@ fn a_parameter_can_be_set_and_lambda_0_is_fedavg() {
 }
 
 #[test]
-fn wrong_requests_exit_with_2_and_one_sentence_that_says_what_would_be_right() {
+fn invalid_requests_exit_with_2_and_say_what_is_valid() {
     let refusals: &[(&[&str], &str)] = &[
-        (&["--counts", "-3,4;1,1"], "client 1: \"-3\" is no count; counts are whole numbers from 0 on"),
-        (&["--counts", "1.5,4"], "client 1: \"1.5\" is no count; counts are whole numbers from 0 on"),
-        (&["--counts", "1,NaN"], "client 1: \"NaN\" is no count; counts are whole numbers from 0 on"),
+        (&["--counts", "-3,4;1,1"], "client 0: \"-3\" is not a count; counts are whole numbers from 0"),
+        (&["--counts", "1.5,4"], "client 0: \"1.5\" is not a count; counts are whole numbers from 0"),
+        (&["--counts", "1,NaN"], "client 0: \"NaN\" is not a count; counts are whole numbers from 0"),
         (
             &["--counts", "1,2;0,0"],
-            "client 2 has no samples: its counts \"0,0\" are all 0; at least one must be above 0",
+            "client 1 has no samples: its counts \"0,0\" are all 0; at least one must be above 0",
         ),
         (
             &["--counts", "1,2;"],
-            "client 2 of \"1,2;\" has no counts; write counts such as 30,30,30;20,40,40;10,30,70",
+            "client 1 of \"1,2;\" has no counts; write counts such as 30,30,30;20,40,40;10,30,70",
         ),
-        (&["--counts", "1,2;1,2,3"], "client 2 has 3 classes and client 1 has 2; all must have the same"),
-        (&["--counts", "5"], "client 1 has 1 class; at least 2 are needed"),
+        (
+            &["--counts", "1,2;1,2,3"],
+            "client 1 has 3 classes and client 0 has 2; all must have the same number",
+        ),
+        (&["--counts", "5"], "client 0 has 1 class; there must be at least 2"),
         (
             &["--counts", "18446744073709551616,1"],
-            "client 1: count 18446744073709551616 does not fit into 64 bits; at most 18446744073709551615 can be counted",
+            "client 0: count 18446744073709551616 does not fit into 64 bits; the maximum is 18446744073709551615",
         ),
         (
             &["--counts", "18446744073709551615,1"],
-            "client 1 has 18446744073709551616 samples; at most 18446744073709551615 can be counted",
+            "client 0 has 18446744073709551616 samples; the maximum is 18446744073709551615",
         ),
         (&["--set", "lambda=1.5"], "lambda = 1.5 is not allowed; it must be 0 to 1"),
         (&["--set", "lambda=NaN"], "lambda = NaN is not allowed; it must be 0 to 1"),
@@ -93,7 +96,7 @@ fn wrong_requests_exit_with_2_and_one_sentence_that_says_what_would_be_right() {
         (&["--set", "lambda"], "--set lambda sets nothing; write key=value, such as split.alpha=0.5"),
         (
             &["--set", "rounds=3"],
-            "rounds has no influence on weights; set parameters of fedtvd, strategy.mode or labels.reference",
+            "rounds does not affect the weights; set parameters of fedtvd, strategy.mode or labels.reference",
         ),
         (
             &["--strategy", "fedtdv"],

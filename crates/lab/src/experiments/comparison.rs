@@ -1,4 +1,4 @@
-//! Several strategies over several seeds, on the same splits, initial models and cohorts: a grid with two axes.
+//! Several strategies and seeds, on the same splits, initial models and cohorts: a grid with two axes.
 
 use crate::experiments::grid::{Cell, GridError, cells};
 use crate::experiments::sweep::Sweep;
@@ -8,46 +8,46 @@ use fedtvd_run::setup::SetupError;
 use std::collections::BTreeSet;
 use thiserror::Error;
 
-/// What is compared: every strategy with every seed.
+/// A comparison: every strategy with every seed.
 pub struct Comparison {
     labels: Vec<String>,
     cells: Vec<Cell>,
 }
 
-/// What the clients of all seeds are like.
+/// Statistics of the clients of all seeds.
 #[derive(Clone, Debug, Default)]
 pub struct Population {
-    /// How many clients the first seed's split has.
+    /// Number of clients in the first seed's split.
     pub clients: usize,
-    /// Mean total variation distance of their labels to the uniform distribution.
+    /// Mean total variation distance (TVD) of their label distributions to the uniform one.
     pub mean_tvd: f64,
     /// Samples of the smallest and of the largest client.
     pub sizes: [usize; 2],
-    /// What a user should know about data and splits, each once.
+    /// Notes about data and splits, without duplicates.
     pub notes: BTreeSet<String>,
 }
 
-/// Why there is nothing to compare.
+/// Why a comparison is not possible.
 #[derive(Debug, Error)]
 pub enum ComparisonError {
-    /// A strategy or configuration that cannot be.
+    /// An invalid strategy or configuration.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
-    /// A seed that cannot be.
+    /// An invalid seed.
     #[error(transparent)]
     Grid(#[from] GridError),
-    /// A strategy or a seed that is named twice.
-    #[error("{0} is named twice; each strategy and each seed is compared once")]
+    /// A duplicate strategy or seed.
+    #[error("{0} is listed twice; list each strategy and each seed once")]
     Twice(String),
 }
 
 impl Comparison {
-    /// The grid of some strategies and seeds over a configuration.
+    /// The grid of these strategies and seeds, based on a configuration.
     pub fn new(config: &Config, strategies: &[String], seeds: &[u64]) -> Result<Self, ComparisonError> {
         let configs: Vec<Config> = strategies.iter().map(|name| config.with_strategy_beside(name)).collect();
         let taken = |param: &_| configs.iter().any(|config| config.params().contains(param));
         if !config.params().iter().all(taken) {
-            // What no compared strategy takes must belong to the one that the configuration names.
+            // A parameter that no compared strategy has must belong to the strategy that the configuration names.
             Experiment::of(config)?;
         }
         let experiments: Vec<Experiment> = configs.iter().map(Experiment::of).collect::<Result<_, _>>()?;
@@ -72,7 +72,7 @@ impl Comparison {
         &self.labels
     }
 
-    /// All runs, seed by seed, in each the strategies in their order.
+    /// All runs: seeds outermost, strategies in their order innermost.
     pub fn cells(&self) -> &[Cell] {
         &self.cells
     }
@@ -82,7 +82,7 @@ impl Comparison {
         &self.cells[..self.labels.len()]
     }
 
-    /// How many seeds there are.
+    /// Number of seeds.
     pub fn seeds(&self) -> usize {
         self.cells.len() / self.labels.len()
     }
@@ -92,12 +92,12 @@ impl Comparison {
         self.cells.first().map_or(0, |cell| cell.experiment.rounds)
     }
 
-    /// Place in the list of strategies of the run at this place.
+    /// Index of the strategy of the run with this index.
     pub fn strategy(&self, place: usize) -> usize {
         place % self.labels.len()
     }
 
-    /// What the seeds' splits are like; none of them is kept.
+    /// Statistics of all seeds' splits.
     pub fn population(&self, sweep: &Sweep<'_>) -> Result<Population, SetupError> {
         let mut all = Population::default();
         let (mut distances, mut sizes) = (Vec::new(), Vec::new());
@@ -117,7 +117,7 @@ impl Comparison {
     }
 }
 
-/// The first word that stands in the list twice.
+/// The first duplicate in the list.
 fn repeated(words: &[String]) -> Option<String> {
     let again = |(place, word): &(usize, &String)| words[..*place].contains(word);
     words.iter().enumerate().find(again).map(|(_, word)| word.clone())

@@ -1,14 +1,14 @@
-//! Where a configuration leaves the paper's protocol: its accuracies then say nothing about the paper's.
+//! How a configuration deviates from the paper's protocol, so that its accuracies cannot be compared with the paper's.
 
 use crate::experiments::preset::protocol;
 use crate::runs::setting::shown;
 use fedtvd_core::settings::ParamKind;
 use fedtvd_run::configuration::{Config, keys};
 
-/// Keys that say what is run or what is noted of it, not how.
+/// Keys that are not part of the protocol: what is run and recorded, not how.
 const FREE: [&str; 6] = ["name", "seed", "data.set", "model.name", "strategy.name", "evaluation.details"];
 
-/// Every key that is not the paper's, as `rounds = 1 (300)`: the value, then the paper's.
+/// Every deviation as `rounds = 1 (300)`: the value, and the paper's value in parentheses.
 pub fn deviations(config: &Config) -> Vec<String> {
     let (papers, set) = (protocol(), config.paths());
     let own = |key: &&keys::Key| match key.param.kind {
@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_the_papers_stands_beside_what_is() {
+    fn a_deviation_is_shown_with_the_papers_value() {
         assert_eq!(deviations(&protocol()), Vec::<String>::new());
         let mut config = protocol();
         for setting in

@@ -1,4 +1,4 @@
-//! How much each of some clients would count, and why: a weighting without a round.
+//! The aggregation weights of clients with given label counts, without running a round.
 
 use fedtvd_core::labels::{Reference, ReferenceError, size, tvd};
 use fedtvd_core::memory::Memory;
@@ -7,55 +7,58 @@ use fedtvd_run::configuration::{ClassMismatch, Config, Experiment, ExperimentErr
 use serde::Serialize;
 use thiserror::Error;
 
-/// The weights of some clients under one strategy.
+/// The weights of clients under one strategy.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// The strategy's label.
     pub strategy: String,
-    /// The clients, counted from 1.
+    /// The clients, in the order of the input.
     pub clients: Vec<ExplainedClient>,
-    /// 1 / Σ s².
+    /// Effective number of clients: 1 / Σ weight².
     pub effective_clients: f64,
-    /// The label distribution that the weights mix the clients' to.
+    /// The weighted mean of the clients' label distributions.
     pub class_mix: Vec<f64>,
-    /// The same under other strategies.
+    /// The weights under other strategies, for comparison.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Explanation>,
 }
 
-/// One client and what it counts.
+/// One client and its weight.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExplainedClient {
-    /// Who, counted from 1.
+    /// The client's number, from 1; kept for scripts.
     pub client: ClientId,
-    /// Its samples.
+    /// The client's index, from 0, as everywhere else.
+    pub index: usize,
+    /// Number of samples.
     pub size: u64,
-    /// Total variation distance of its labels to the reference.
+    /// Total variation distance (TVD) of its label distribution to the reference.
     pub tvd: f64,
-    /// What its labels earn it.
+    /// Its share by label quality; `None` if the strategy does not use labels.
     pub quality_share: Option<f64>,
-    /// What its size earns it.
+    /// Its share by size.
     pub size_share: f64,
-    /// What it counts.
+    /// Its aggregation weight.
     pub weight: f64,
 }
 
-/// Why weights cannot be explained.
+/// Why weights cannot be computed.
 #[derive(Debug, Error)]
 pub enum ExplanationError {
-    /// The configuration.
+    /// The configuration is invalid.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
-    /// The clients' labels give no reference.
+    /// The labels do not give a reference distribution.
     #[error(transparent)]
     Reference(#[from] ReferenceError),
-    /// A reference for other classes.
+    /// The reference has another number of classes.
     #[error(transparent)]
     Classes(#[from] ClassMismatch),
 }
 
 impl Explanation {
-    /// The weights of clients with these label counts; there is at least one client, and all have the same classes.
+    /// The weights of clients with these label counts; there must be at least one client, and all must have the same
+    /// number of classes.
     pub fn new(config: &Config, counts: &[Vec<u64>]) -> Result<Self, ExplanationError> {
         let Experiment { run, reference, .. } = Experiment::of(config)?;
         let classes = counts[0].len();
@@ -74,6 +77,7 @@ impl Explanation {
         let shares = hardened::shares(weighting, run.mode, &all, &mut Memory::default());
         let client = |(k, profile): (usize, &Profile)| ExplainedClient {
             client: profile.client,
+            index: k,
             size: profile.size,
             tvd: tvd(&counts[k], &reference),
             quality_share: shares.quality.as_ref().map(|quality| quality[k]),

@@ -1,4 +1,4 @@
-//! How long a grid will take: a few steps of each model are timed, the rest is arithmetic.
+//! Estimates how long a grid takes, from the measured time of a few steps of each model.
 
 use crate::experiments::grid::Cell;
 use fedtvd_core::round::cohort_size;
@@ -8,28 +8,28 @@ use fedtvd_run::setup::{Data, Setup};
 use fedtvd_run::simulation::Resources;
 use std::collections::BTreeMap;
 
-/// What can be said before a grid runs.
+/// The estimated duration of a grid.
 pub struct Forecast {
-    /// How many seconds each cell takes one thread, in the cells' order, or why that cannot be told.
+    /// Seconds that each cell takes on one thread, or why that cannot be estimated.
     pub cells: Vec<Result<f64, String>>,
 }
 
-/// Times each pair of data set and model once.
+/// Measures each pair of data set and model once.
 pub fn forecast(cells: &[&Cell], places: &Places) -> Forecast {
     let key = |cell: &Cell| {
         let e = &cell.experiment;
         format!("{:?} {} {:?} {}", e.data, e.model, e.layers, e.run.local.batch)
     };
-    let mut paces: BTreeMap<String, Result<Pace, String>> = BTreeMap::new();
+    let mut throughputs: BTreeMap<String, Result<Throughput, String>> = BTreeMap::new();
     let seconds = |cell: &&Cell| {
-        let pace = paces.entry(key(cell)).or_insert_with(|| timed(cell, places));
-        pace.as_ref().map(|pace| pace.seconds(cell)).map_err(Clone::clone)
+        let throughput = throughputs.entry(key(cell)).or_insert_with(|| timed(cell, places));
+        throughput.as_ref().map(|throughput| throughput.seconds(cell)).map_err(Clone::clone)
     };
     Forecast { cells: cells.iter().map(seconds).collect() }
 }
 
 impl Forecast {
-    /// How long the cells that can be timed take on so many threads; `None` where there are cells and none can.
+    /// Duration of all cells that can be estimated on this many threads; `None` if none of them can.
     pub fn seconds(&self, workers: usize) -> Option<f64> {
         let timed: Vec<f64> = self.cells.iter().filter_map(|cell| cell.as_ref().ok().copied()).collect();
         if timed.is_empty() && !self.cells.is_empty() {
@@ -39,7 +39,7 @@ impl Forecast {
         Some(timed.iter().copied().fold(shared, f64::max))
     }
 
-    /// Why cells cannot be timed, with how many.
+    /// The reasons why cells cannot be estimated, with the number of cells.
     pub fn untimed(&self) -> Vec<(&str, usize)> {
         let mut counts: Vec<(&str, usize)> = Vec::new();
         for why in self.cells.iter().filter_map(|cell| cell.as_ref().err()) {
@@ -52,15 +52,15 @@ impl Forecast {
     }
 }
 
-/// How fast one thread is with a model on a data set.
-struct Pace {
+/// Throughput of one thread with a model on a data set.
+struct Throughput {
     train_per_second: f64,
     evaluate_per_second: f64,
     train_rows: usize,
     test_rows: usize,
 }
 
-impl Pace {
+impl Throughput {
     fn seconds(&self, cell: &Cell) -> f64 {
         let e = &cell.experiment;
         let share = cohort_size(e.run.fraction, e.split.clients) as f64 / e.split.clients as f64;
@@ -70,12 +70,12 @@ impl Pace {
     }
 }
 
-fn timed(cell: &Cell, places: &Places) -> Result<Pace, String> {
+fn timed(cell: &Cell, places: &Places) -> Result<Throughput, String> {
     let data = Data::load(&cell.experiment.data, places).map_err(|error| error.to_string())?;
     let setup = Setup::new(&cell.experiment, &data).map_err(|error| error.to_string())?;
     let estimate =
         estimate(&cell.experiment, &setup, Resources::workers(1)).map_err(|error| error.to_string())?;
-    Ok(Pace {
+    Ok(Throughput {
         train_per_second: estimate.train_per_second,
         evaluate_per_second: estimate.evaluate_per_second,
         train_rows: setup.samples.train_rows(),

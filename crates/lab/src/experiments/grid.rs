@@ -1,4 +1,4 @@
-//! A grid of runs: every combination of a sweep's lists, each run once.
+//! A grid of runs: every combination of a sweep's lists, without duplicates.
 
 use fedtvd_core::rules::NotationError;
 use fedtvd_run::configuration::{Axis, Config, ConfigError, Experiment, ExperimentError, Value};
@@ -11,43 +11,43 @@ use thiserror::Error;
 pub struct Cell {
     /// What the axes set, as `key = value`, without strategy and seed.
     pub setting: Vec<String>,
-    /// The configuration under its canonical name, with the name of the sweep.
+    /// The canonical configuration, with the name of the sweep.
     pub config: Config,
-    /// The same as types.
+    /// The same, parsed and checked.
     pub experiment: Experiment,
-    /// The folder of its run: strategy, seed and the hash of the configuration.
+    /// The name of its run directory: strategy, seed and a hash of the configuration.
     pub folder: String,
 }
 
-/// Why there is no grid.
+/// Why a grid is invalid.
 #[derive(Debug, Error)]
 pub enum GridError {
-    /// A key or a value of an axis.
+    /// An invalid key or value.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Two lists that set the same key, of which one would have no effect.
-    #[error("line {line}: {path} is set by two lists of the sweep; one has to go")]
+    /// Two lists that set the same key.
+    #[error("line {line}: {path} is set by two lists of the sweep; remove one of them")]
     Twice {
-        /// Where the second one stands.
+        /// The line of the second list.
         line: usize,
         /// The key.
         path: String,
     },
-    /// A strategy that cannot be.
+    /// An invalid strategy.
     #[error(transparent)]
     Strategy(#[from] NotationError),
-    /// A combination that cannot be.
+    /// An invalid combination.
     #[error("{}: {error}", .setting.join(", "))]
     Experiment {
         /// Which combination.
         setting: Vec<String>,
-        /// What is wrong with it.
+        /// Why it is invalid.
         error: ExperimentError,
     },
 }
 
-/// Every combination, seeds outermost and strategies innermost, so that what is compared with each other is done
-/// first. A strategy's parameter goes to those strategies that take it; combinations that come to the same run once.
+/// Every combination, seeds outermost and strategies innermost, so that complete comparisons finish early. A strategy's
+/// parameter is passed to the strategies that have it; combinations with the same configuration run once.
 pub fn cells(base: &Config, axes: &[Axis]) -> Result<Vec<Cell>, GridError> {
     swept(axes)?;
     let mut order: Vec<&Axis> = axes.iter().collect();
@@ -72,7 +72,7 @@ pub fn cells(base: &Config, axes: &[Axis]) -> Result<Vec<Cell>, GridError> {
     Ok(cells)
 }
 
-/// The keys that a sweep's lists set, by their full paths; no two lists may set the same.
+/// The full paths of the keys that a sweep's lists set; two lists must not set the same key.
 pub fn swept(axes: &[Axis]) -> Result<BTreeSet<String>, GridError> {
     let mut all = BTreeSet::new();
     for axis in axes {
@@ -89,7 +89,7 @@ pub fn swept(axes: &[Axis]) -> Result<BTreeSet<String>, GridError> {
     Ok(all)
 }
 
-/// Settings with the lines where they stand.
+/// Line, key and value of each choice.
 #[derive(Clone, Default)]
 struct Combination(Vec<(usize, String, Value)>);
 
@@ -119,13 +119,13 @@ impl Combination {
         let wrong = |error| GridError::Experiment { setting: setting.clone(), error };
         let experiment = Experiment::of(&config).map_err(wrong)?;
         let folder = folder(&config, &experiment);
-        // Reports show the name, but a run is the same under any.
+        // The name appears in reports but does not identify the run.
         config.choose(0, "name", name)?;
         Ok(Cell { setting, config, experiment, folder })
     }
 }
 
-/// `fedtvd+balanced-seed1-3f2a…`: people read the first two parts, the hash alone decides.
+/// `fedtvd+balanced-seed1-3f2a…`: strategy and seed are for people, the hash identifies the run.
 fn folder(config: &Config, experiment: &Experiment) -> String {
     let label: String =
         experiment.run.strategy.label.chars().map(|c| if matches!(c, ':' | '=') { '-' } else { c }).collect();
@@ -156,7 +156,7 @@ mod tests {
     fn a_parameter_goes_to_the_strategies_that_take_it_and_equal_runs_run_once() {
         let text = "[sweep]\nlambda = [0.25, 0.5]\n\"strategy.name\" = [\"fedavg\", \"fedtvd\"]\n";
         let labels: Vec<String> = labels(&grid(text).unwrap()).into_iter().map(|(label, _)| label).collect();
-        // FedAvg has no lambda; 0.5 is FedTVD's own.
+        // FedAvg has no lambda; 0.5 is FedTVD's default.
         assert_eq!(labels, ["fedavg", "fedtvd:lambda=0.25", "fedtvd"]);
     }
 
@@ -166,14 +166,14 @@ mod tests {
         let other = grid("[strategy]\nname = \"fedtvd\"\n[sweep]\nlambda = [0.25]\n").unwrap();
         assert_eq!(one[0].folder, other[0].folder);
         assert!(one[0].folder.starts_with("fedtvd-lambda-0.25-seed1-"), "{}", one[0].folder);
-        assert_eq!(one[0].config.get("name"), Value::Text("a".to_owned()), "the name stays with the run");
+        assert_eq!(one[0].config.get("name"), Value::Text("a".to_owned()), "the run keeps the name");
         let third = grid("rounds = 7\n[sweep]\nlambda = [0.25]\n").unwrap();
         assert_ne!(one[0].folder, third[0].folder);
     }
 
     #[test]
     fn a_run_has_the_folder_that_it_always_had() {
-        // As the program of commit 6f3b113 called them: it is how finished runs are found again.
+        // Names as of commit 6f3b113; finished runs are found by them.
         for (text, folder) in [
             ("name = \"a\"\nrounds = 1\nmodel.name = \"logistic\"\n", "fedtvd-seed1-5fe8857eb7a0dcb1"),
             ("seed = 3\nstrategy.name = \"fedavg\"\n", "fedavg-seed3-b178a1366e95cf0e"),
@@ -207,7 +207,7 @@ mod tests {
         assert!(error.contains('7'), "{error}");
         let twice = "[sweep]\n\"split.alpha\" = [0.5]\nsplit = [{ alpha = 0.1 }, { kind = \"iid\" }]\n";
         let error = grid(twice).unwrap_err().to_string();
-        assert_eq!(error, "line 3: split.alpha is set by two lists of the sweep; one has to go");
+        assert_eq!(error, "line 3: split.alpha is set by two lists of the sweep; remove one of them");
         let error = grid("[sweep]\n\"strategy.lamda\" = [0.5]\n").unwrap_err().to_string();
         assert!(error.contains("lambda"), "{error}");
     }

@@ -1,5 +1,5 @@
-//! What is run: grids of cells and the one executor for them (`sweep`), comparisons, the paper's experiments and its
-//! theory. Results are run directories, which `runs` reads.
+//! What to run: grids of cells and their executor (`sweep`), comparisons, the paper's experiments and its theory.
+//! Results are run directories, which `runs` reads.
 
 pub mod comparison;
 pub mod deviations;

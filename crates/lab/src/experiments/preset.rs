@@ -1,4 +1,4 @@
-//! The paper's experiments as grids, with what the paper lacks beside its methods.
+//! The paper's experiments as grids, with further methods beside the paper's.
 
 use crate::experiments::grid::{Cell, GridError, cells, swept};
 use crate::experiments::paper::{Figure, figures};
@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 pub enum Preset {
     /// Table 2: three data sets, four levels of skew.
     Skew,
-    /// Table 3: 100 and 200 clients, three shares of them per round.
+    /// Table 3: 100 and 200 clients, three participation rates.
     Participation,
     /// Table 4: five lambdas at two levels of skew.
     Lambda,
@@ -19,11 +19,11 @@ pub enum Preset {
     Figures,
 }
 
-/// What the paper compares.
+/// The methods that the paper compares.
 const PAPERS: [&str; 5] = ["fedavg", "fedprox", "fednova", "feddkw", "fedtvd"];
 
-/// What it lacks: plain averaging, losses that know the labels, the published code's weights, sharper weights.
-const LACKING: [&str; 8] = [
+/// Further methods: uniform averaging, label-aware losses, the weights of the published code, sharper weights.
+const FURTHER: [&str; 8] = [
     "uniform",
     "balanced",
     "uniform+balanced",
@@ -34,11 +34,11 @@ const LACKING: [&str; 8] = [
     "fedtvd:temperature=0.1",
 ];
 
-/// The paper's protocol where it differs from the defaults of the configuration.
+/// Where the paper's protocol differs from the configuration's defaults.
 const PROTOCOL: [&str; 2] = ["rounds=300", "evaluation.details=true"];
 
 impl Preset {
-    /// Its number among the paper's tables; Figures 2 to 4 show Table 2's runs.
+    /// The number of its table in the paper; Figures 2 to 4 show the runs of Table 2.
     pub fn table(self) -> u32 {
         match self {
             Self::Skew | Self::Figures => 2,
@@ -55,11 +55,11 @@ impl Preset {
         }
     }
 
-    /// The strategies: the paper's, then what it lacks.
+    /// The strategies: the paper's, then further ones.
     pub fn strategies(self) -> Vec<String> {
         let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
         match self {
-            Self::Skew | Self::Participation => [named(&PAPERS), named(&LACKING)].concat(),
+            Self::Skew | Self::Participation => [named(&PAPERS), named(&FURTHER)].concat(),
             Self::Figures => [named(&PAPERS), named(&["uniform", "fedtvd+balanced"])].concat(),
             Self::Lambda => {
                 let lambdas = ["0", "0.25", "0.5", "0.75", "1"];
@@ -70,7 +70,7 @@ impl Preset {
         }
     }
 
-    /// What it varies beside data set, strategy and seed.
+    /// What it varies in addition to data set, strategy and seed.
     fn settings(self) -> Vec<Vec<(String, Value)>> {
         let alpha = |alpha: f64| vec![("split.alpha".to_owned(), Value::Number(alpha))];
         let iid = vec![("split.kind".to_owned(), Value::Text("iid".to_owned()))];
@@ -88,7 +88,7 @@ impl Preset {
         }
     }
 
-    /// Its runs. `config` may change the protocol, and name a model; all else is the preset's.
+    /// Its runs. `config` can change the protocol and the model; the preset sets everything else.
     pub fn cells(
         self,
         config: &Config,
@@ -100,7 +100,7 @@ impl Preset {
         cells(config, &self.axes(datasets, strategies, seeds, !named))
     }
 
-    /// The keys that it sets itself, whatever a configuration says.
+    /// The keys that it sets; a configuration cannot change them.
     pub fn keys(self) -> Result<BTreeSet<String>, GridError> {
         let dataset = self.datasets()[..1].iter().map(|set| (*set).to_owned()).collect::<Vec<_>>();
         swept(&self.axes(&dataset, &self.strategies()[..1], &[1], true))
@@ -124,7 +124,7 @@ impl Preset {
     }
 }
 
-/// The paper's protocol over the defaults.
+/// The paper's protocol as a configuration.
 pub fn protocol() -> Config {
     let mut config = Config::default();
     for setting in PROTOCOL {
@@ -133,7 +133,7 @@ pub fn protocol() -> Config {
     config
 }
 
-/// The paper's model of a data set, and of those like it.
+/// The paper's model for a data set; LeNet for data sets that are not in the paper.
 pub fn model(dataset: &str) -> &'static str {
     match dataset {
         "cifar10" => "resnet18",
@@ -142,7 +142,7 @@ pub fn model(dataset: &str) -> &'static str {
     }
 }
 
-/// What the paper reports of a run's setting and strategy.
+/// The paper's result for a run's setting and strategy.
 pub fn reported(preset: Preset, experiment: &Experiment) -> Option<Figure> {
     let alpha = match experiment.split.kind {
         SplitKind::Dirichlet => Some(experiment.split.alpha),
@@ -186,7 +186,7 @@ mod tests {
         let cells = Preset::Skew.cells(&config, &["fmnist".to_owned()], &names, &[1]).unwrap();
         let found: Vec<&Cell> =
             cells.iter().filter(|cell| reported(Preset::Skew, &cell.experiment).is_some()).collect();
-        // The preset's own IID setting is the only one that the paper has.
+        // Of these settings, the paper has only IID.
         assert_eq!(found.len(), 1);
         assert_eq!(found[0].experiment.split.kind, SplitKind::Iid);
     }

@@ -1,8 +1,8 @@
-//! Our figures beside the paper's: one row per setting and strategy, also where nothing was run.
+//! Our results beside the paper's: one row per setting and strategy, also for those not run.
 
 use crate::experiments::grid::Cell;
 use crate::experiments::preset::{Preset, reported};
-use crate::experiments::sweep::Standing;
+use crate::experiments::sweep::RunStatus;
 use crate::report::csv::csv as records_as_csv;
 use crate::report::markdown::escaped;
 use crate::report::text_table::text_table;
@@ -15,28 +15,28 @@ use std::fmt::Write as _;
 pub struct PaperRow {
     /// The data set.
     pub dataset: String,
-    /// What the setting is, beside data set and model.
+    /// The setting, without data set and model.
     pub setting: String,
     /// The strategy's label.
     pub strategy: String,
     /// Our accuracy: mean over seeds of the mean of the last 10 rounds.
     pub mean: Option<f64>,
-    /// Its deviation over seeds.
+    /// Standard deviation over seeds.
     pub std: Option<f64>,
-    /// How many seeds are done.
+    /// Number of finished seeds.
     pub seeds: usize,
-    /// The paper's accuracy, where it reports one.
+    /// The paper's accuracy; `None` if not reported.
     pub paper_mean: Option<f64>,
-    /// Its deviation over five runs.
+    /// The paper's standard deviation over five runs.
     pub paper_std: Option<f64>,
-    /// Ours less the paper's; `None` where ours does not follow its protocol.
+    /// Ours minus the paper's; `None` if ours does not follow the paper's protocol.
     pub difference: Option<f64>,
-    /// Why some seeds are missing, if any are.
+    /// Why seeds are missing; `None` if all are finished.
     pub missing: Option<String>,
 }
 
-/// Rows of a preset's cells, in their order. Where they follow the paper's protocol they can be compared with it.
-pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing], faithful: bool) -> Vec<PaperRow> {
+/// The rows of a preset's cells. Differences to the paper are given if the cells are `faithful` to its protocol.
+pub fn rows(preset: Preset, cells: &[&Cell], statuses: &[RunStatus], faithful: bool) -> Vec<PaperRow> {
     let key = |cell: &Cell| {
         let set = cell.experiment.data.set.clone();
         (set, setting(cell), cell.experiment.run.strategy.label.clone())
@@ -47,15 +47,15 @@ pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing], faithful: b
             keys.push(key(cell));
         }
     }
-    // Cells come seed by seed; rows of one data set and setting belong together.
+    // Cells are ordered by seed, rows by data set and setting.
     let place = |wanted: &(String, String, String)| {
         keys.iter().position(|one| (&one.0, &one.1) == (&wanted.0, &wanted.1)).unwrap_or(0)
     };
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by_key(|&at| (place(&keys[at]), at));
     let row = |at: usize| {
-        let own: Vec<(&&Cell, &Standing)> =
-            cells.iter().zip(standings).filter(|(cell, _)| key(cell) == keys[at]).collect();
+        let own: Vec<(&&Cell, &RunStatus)> =
+            cells.iter().zip(statuses).filter(|(cell, _)| key(cell) == keys[at]).collect();
         let mut row = row(preset, &keys[at], &own);
         row.difference = row.difference.filter(|_| faithful);
         row
@@ -63,20 +63,20 @@ pub fn rows(preset: Preset, cells: &[&Cell], standings: &[Standing], faithful: b
     order.into_iter().map(row).collect()
 }
 
-fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &Standing)]) -> PaperRow {
+fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &RunStatus)]) -> PaperRow {
     let done: Vec<f64> = own
         .iter()
-        .filter_map(|(_, standing)| match standing {
-            Standing::Done(summary) => Some(100.0 * summary.last10_accuracy?),
+        .filter_map(|(_, status)| match status {
+            RunStatus::Done(summary) => Some(100.0 * summary.last10_accuracy?),
             _ => None,
         })
         .collect();
-    let missing = own.iter().find_map(|(_, standing)| match standing {
-        Standing::Done(_) => None,
-        Standing::Stopped(0) => Some("not run".to_owned()),
-        Standing::Stopped(rounds) => Some(format!("stopped after round {rounds}")),
-        Standing::Elsewhere => Some("another process is at it".to_owned()),
-        Standing::Failed(error) => Some(error.to_string()),
+    let missing = own.iter().find_map(|(_, status)| match status {
+        RunStatus::Done(_) => None,
+        RunStatus::Stopped(0) => Some("not run".to_owned()),
+        RunStatus::Stopped(rounds) => Some(format!("stopped after round {rounds}")),
+        RunStatus::Elsewhere => Some("running in another process".to_owned()),
+        RunStatus::Failed(error) => Some(error.to_string()),
     });
     let paper = own.first().and_then(|(cell, _)| reported(preset, &cell.experiment));
     let ours = (!done.is_empty()).then(|| mean(&done));
@@ -95,14 +95,14 @@ fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &Standing
     }
 }
 
-/// The setting of a cell, beside data set and model.
+/// The setting of a cell, without data set and model.
 fn setting(cell: &Cell) -> String {
     let own =
         cell.setting.iter().filter(|one| !one.starts_with("data.set") && !one.starts_with("model.name"));
     own.cloned().collect::<Vec<_>>().join(", ")
 }
 
-/// Rows as a Markdown table, which is readable as it is.
+/// Rows as a Markdown table that is also aligned as plain text.
 pub fn markdown(rows: &[PaperRow]) -> String {
     let cells = |row: &PaperRow| {
         let spread = |mean: Option<f64>, std: Option<f64>| match (mean, std) {
@@ -152,8 +152,8 @@ mod tests {
     use crate::experiments::preset::protocol;
     use fedtvd_run::directory::Summary;
 
-    fn done(accuracy: f64) -> Standing {
-        Standing::Done(Box::new(Summary {
+    fn done(accuracy: f64) -> RunStatus {
+        RunStatus::Done(Box::new(Summary {
             strategy: String::new(),
             seed: 1,
             rounds: 300,
@@ -172,19 +172,19 @@ mod tests {
         let names = ["fedavg", "uniform"].map(str::to_owned);
         let cells = Preset::Skew.cells(&protocol(), &["fmnist".to_owned()], &names, &[1, 2]).unwrap();
         let cells: Vec<&Cell> = cells.iter().collect();
-        let standings: Vec<Standing> = cells
+        let statuses: Vec<RunStatus> = cells
             .iter()
             .map(|cell| match (cell.experiment.split.alpha == 0.1, cell.experiment.seed) {
                 (true, 1) if cell.setting.len() == 3 => done(0.82),
                 (true, 2) if cell.setting.len() == 3 => done(0.84),
-                _ => Standing::Stopped(0),
+                _ => RunStatus::Stopped(0),
             })
             .collect();
-        rows(Preset::Skew, &cells, &standings, faithful)
+        rows(Preset::Skew, &cells, &statuses, faithful)
     }
 
     #[test]
-    fn the_papers_figure_stands_beside_ours() {
+    fn the_papers_result_is_beside_ours() {
         let rows = table(true);
         assert_eq!(rows.len(), 8, "four settings of two strategies");
         let first = &rows[0];
@@ -212,7 +212,7 @@ mod tests {
         );
     }
     #[test]
-    fn a_path_with_any_letters_stays_in_its_column() {
+    fn a_path_with_special_characters_stays_in_its_column() {
         let mut rows = table(true);
         rows.truncate(1);
         rows[0].dataset = "a|b, c.csv".to_owned();

@@ -1,8 +1,8 @@
-//! A part of a grid that one of several processes does: every n-th run from the i-th on.
+//! A shard: the part of a grid that one of several processes runs, every n-th run starting with the i-th.
 
 use std::str::FromStr;
 
-/// Part `index` of `count`, counted from 0.
+/// Shard `index` of `count`; indices start at 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
     index: usize,
@@ -10,15 +10,15 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Everything.
+    /// The whole grid.
     pub const WHOLE: Self = Self { index: 0, count: 1 };
 
-    /// Whether the run at this place belongs to it.
+    /// Whether the run with this index belongs to it.
     pub fn has(self, place: usize) -> bool {
         place % self.count == self.index
     }
 
-    /// Part i of `count`, where a scheduler's environment says i: Slurm's array or Kubernetes' indexed job.
+    /// The shard given by the environment of a Slurm array job or a Kubernetes indexed job.
     pub fn scheduled(count: usize, variable: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         if count == 0 {
             return Self::new(0, 0);
@@ -27,7 +27,7 @@ impl Shard {
             None => Ok(None),
             Some(text) => match text.trim().parse::<usize>() {
                 Ok(number) => Ok(Some(number)),
-                Err(_) => Err(format!("{name} = {text} is no number")),
+                Err(_) => Err(format!("{name} = {text} is not a number")),
             },
         };
         let (slurm, first) = (number("SLURM_ARRAY_TASK_ID")?, number("SLURM_ARRAY_TASK_MIN")?.unwrap_or(0));
@@ -39,8 +39,8 @@ impl Shard {
             (None, Some(index)) => index,
             (None, None) => {
                 return Err(
-                    "--shards takes its index from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX, and neither \
-                            is set; --shard i/n names it"
+                    "--shards reads the shard index from SLURM_ARRAY_TASK_ID or JOB_COMPLETION_INDEX, but neither \
+                            is set; use --shard i/n"
                         .to_owned(),
                 );
             }
@@ -53,10 +53,10 @@ impl Shard {
             return Ok(Self { index, count });
         }
         if count == 0 {
-            return Err("0 shards hold no runs; there must be at least 1".to_owned());
+            return Err("the number of shards is 0; it must be at least 1".to_owned());
         }
         let last = count - 1;
-        Err(format!("shard {index} of {count} does not exist; shards count from 0 to {last}"))
+        Err(format!("shard {index} of {count} does not exist; shards are numbered from 0 to {last}"))
     }
 }
 
@@ -66,7 +66,7 @@ impl FromStr for Shard {
     fn from_str(text: &str) -> Result<Self, String> {
         let parts =
             text.split_once('/').and_then(|(i, n)| Some((i.trim().parse().ok()?, n.trim().parse().ok()?)));
-        let (index, count) = parts.ok_or_else(|| format!("{text} is no shard; write i/n, such as 0/4"))?;
+        let (index, count) = parts.ok_or_else(|| format!("{text} is not a shard; write i/n, such as 0/4"))?;
         Self::new(index, count)
     }
 }
@@ -85,18 +85,21 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shard_says_what_would_be() {
+    fn an_invalid_shard_says_what_would_be_valid() {
         assert_eq!(
             "3/3".parse::<Shard>(),
-            Err("shard 3 of 3 does not exist; shards count from 0 to 2".to_owned())
+            Err("shard 3 of 3 does not exist; shards are numbered from 0 to 2".to_owned())
         );
-        assert_eq!("2".parse::<Shard>(), Err("2 is no shard; write i/n, such as 0/4".to_owned()));
-        assert_eq!("0/0".parse::<Shard>(), Err("0 shards hold no runs; there must be at least 1".to_owned()));
+        assert_eq!("2".parse::<Shard>(), Err("2 is not a shard; write i/n, such as 0/4".to_owned()));
+        assert_eq!(
+            "0/0".parse::<Shard>(),
+            Err("the number of shards is 0; it must be at least 1".to_owned())
+        );
         assert!("-1/3".parse::<Shard>().is_err());
     }
 
     #[test]
-    fn schedulers_say_which_shard() {
+    fn a_scheduler_sets_the_shard() {
         let set = |pairs: &'static [(&str, &str)]| {
             move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
         };
@@ -105,6 +108,10 @@ mod tests {
         assert_eq!(Shard::scheduled(4, set(&[("JOB_COMPLETION_INDEX", "3")])), "3/4".parse());
         assert!(Shard::scheduled(3, set(&[("JOB_COMPLETION_INDEX", "3")])).unwrap_err().contains("0 to 2"));
         assert!(Shard::scheduled(3, set(&[])).unwrap_err().contains("--shard i/n"));
-        assert!(Shard::scheduled(3, set(&[("SLURM_ARRAY_TASK_ID", "x")])).unwrap_err().contains("no number"));
+        assert!(
+            Shard::scheduled(3, set(&[("SLURM_ARRAY_TASK_ID", "x")]))
+                .unwrap_err()
+                .contains("is not a number")
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Runs the cells of a grid, several at a time, each into its own run directory: what is done stays done, what was
-//! interrupted is resumed, what failed is tried again. Sweeps, comparisons and reproductions all run by it.
+//! Runs the cells of a grid in parallel, each in its own run directory. Finished runs are kept, interrupted ones are
+//! resumed, failed ones are tried again. Sweeps, comparisons and reproductions all use it.
 
 use crate::experiments::grid::Cell;
 use fedtvd_core::round::RoundRecord;
@@ -15,21 +15,21 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How a cell stands when a sweep ends.
+/// The status of a cell's run when a sweep ends.
 #[derive(Clone, Debug)]
-pub enum Standing {
-    /// Done, now or before.
+pub enum RunStatus {
+    /// Finished, now or earlier.
     Done(Box<Summary>),
-    /// Interrupted after so many rounds.
+    /// Stopped after this many rounds.
     Stopped(u32),
-    /// Another process is at it.
+    /// Another process is running it.
     Elsewhere,
-    /// It failed, and is tried again next time.
+    /// Failed; the next sweep tries again.
     Failed(Arc<RunError>),
 }
 
-impl Standing {
-    /// How a run stands by what is in its directory alone; one that cannot be read has not begun.
+impl RunStatus {
+    /// The status according to the run directory; an unreadable one counts as not started.
     pub fn found(directory: &Path) -> Self {
         let Ok(run) = RunDirectory::open(directory) else { return Self::Stopped(0) };
         match run.summary() {
@@ -39,17 +39,17 @@ impl Standing {
     }
 }
 
-/// What happens while a sweep runs; `place` is the cell's.
+/// Progress of a cell.
 pub enum Event<'a> {
-    /// A cell starts, or is resumed after some rounds; there may be notes.
+    /// The cell starts, or resumes after this many rounds, with notes.
     Begins(u32, &'a [String]),
-    /// A round is done.
+    /// A round is finished.
     Round(&'a RoundRecord),
-    /// A cell ends.
-    Ends(&'a Standing),
+    /// The cell ends.
+    Ends(&'a RunStatus),
 }
 
-/// Where and with what a sweep runs.
+/// The executor of a grid.
 pub struct Sweep<'a> {
     out: &'a Path,
     places: &'a Places,
@@ -58,8 +58,8 @@ pub struct Sweep<'a> {
     shared: Mutex<Shared>,
 }
 
-/// What cells share: every data set, and the last split. Cells of one seed follow each other, so that each split is
-/// made once and only one is kept.
+/// What cells share: all data sets, and the last split. Cells of one seed follow each other, so each split is computed
+/// once although only the last one is kept.
 #[derive(Default)]
 struct Shared {
     data: BTreeMap<String, Data>,
@@ -67,41 +67,41 @@ struct Shared {
 }
 
 impl<'a> Sweep<'a> {
-    /// Runs go into folders below `out`, on this many threads; data sets are looked for in `places`. It stops after the
-    /// current rounds once `stop` is set.
+    /// Writes runs to folders below `out`, using `workers` threads and the data sets in `places`. Once `stop` is set, it
+    /// stops after the current rounds.
     pub fn new(out: &'a Path, places: &'a Places, workers: usize, stop: &'a AtomicBool) -> Self {
         Self { out, places, workers, stop, shared: Mutex::default() }
     }
 
-    /// Runs some cells of a grid; standings come in their order.
+    /// Runs cells and returns their statuses in the same order; `show` gets a cell's index and its progress.
     ///
-    /// Each run has one thread, so that no core waits for the slowest client of a round; where there are fewer runs
-    /// than threads, they share them.
-    pub fn run(&self, cells: &[&Cell], show: &(dyn Fn(usize, Event<'_>) + Sync)) -> Vec<Standing> {
+    /// Each run has one thread, so no core waits for the slowest client of a round; if there are fewer runs than threads,
+    /// each run gets several.
+    pub fn run(&self, cells: &[&Cell], show: &(dyn Fn(usize, Event<'_>) + Sync)) -> Vec<RunStatus> {
         let at_once = self.workers.clamp(1, cells.len().max(1));
         let resources = Resources::workers((self.workers / at_once).max(1));
-        let (next, standings) = (AtomicUsize::new(0), Mutex::new(vec![Standing::Stopped(0); cells.len()]));
+        let (next, statuses) = (AtomicUsize::new(0), Mutex::new(vec![RunStatus::Stopped(0); cells.len()]));
         let pull = || {
             while let Some((place, cell)) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|place| Some((place, *cells.get(place)?)))
             {
-                let standing = self.cell(cell, resources, &|event| show(place, event));
-                show(place, Event::Ends(&standing));
-                standings.lock().unwrap_or_else(PoisonError::into_inner)[place] = standing;
+                let status = self.cell(cell, resources, &|event| show(place, event));
+                show(place, Event::Ends(&status));
+                statuses.lock().unwrap_or_else(PoisonError::into_inner)[place] = status;
             }
         };
         std::thread::scope(|scope| (0..at_once).for_each(|_| drop(scope.spawn(pull))));
-        standings.into_inner().unwrap_or_else(PoisonError::into_inner)
+        statuses.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn cell(&self, cell: &Cell, resources: Resources, show: &dyn Fn(Event<'_>)) -> Standing {
+    fn cell(&self, cell: &Cell, resources: Resources, show: &dyn Fn(Event<'_>)) -> RunStatus {
         match self.attempt(cell, &self.out.join(&cell.folder), resources, show) {
-            Ok(standing) => standing,
-            // The run's directory is locked while a process writes into it; a moment earlier it may just have begun.
+            Ok(status) => status,
+            // A process that writes to a run directory locks it; shortly before, the directory may exist without a lock.
             Err(RunError::Directory(DirectoryError::Busy(_) | DirectoryError::Taken(_))) => {
-                Standing::Elsewhere
+                RunStatus::Elsewhere
             }
-            Err(error) => Standing::Failed(Arc::new(error)),
+            Err(error) => RunStatus::Failed(Arc::new(error)),
         }
     }
 
@@ -111,18 +111,18 @@ impl<'a> Sweep<'a> {
         directory: &Path,
         resources: Resources,
         show: &dyn Fn(Event<'_>),
-    ) -> Result<Standing, RunError> {
+    ) -> Result<RunStatus, RunError> {
         let begun = directory.join("manifest.json").is_file();
         if begun && let Some(summary) = RunDirectory::open(directory)?.summary()? {
-            return Ok(Standing::Done(Box::new(summary)));
+            return Ok(RunStatus::Done(Box::new(summary)));
         }
         if self.stop.load(Ordering::Relaxed) {
-            return Ok(Standing::found(directory));
+            return Ok(RunStatus::found(directory));
         }
         let runner = if begun {
             match Runner::resume(directory, self.places, resources)? {
                 Ok(runner) => runner,
-                Err(summary) => return Ok(Standing::Done(Box::new(summary))),
+                Err(summary) => return Ok(RunStatus::Done(Box::new(summary))),
             }
         } else {
             let setup = self.setup(&cell.experiment)?;
@@ -130,12 +130,12 @@ impl<'a> Sweep<'a> {
         };
         show(Event::Begins(runner.rounds_done(), runner.notes()));
         Ok(match runner.run(self.stop, &mut |line| show(Event::Round(line)))? {
-            End::Done(summary) => Standing::Done(Box::new(summary)),
-            End::Stopped(rounds) => Standing::Stopped(rounds),
+            End::Done(summary) => RunStatus::Done(Box::new(summary)),
+            End::Stopped(rounds) => RunStatus::Stopped(rounds),
         })
     }
 
-    /// Data, split and model of an experiment, shared with the experiments that have the same.
+    /// Data, split and model of an experiment, cached for experiments with the same.
     pub fn setup(&self, experiment: &Experiment) -> Result<Arc<Setup>, SetupError> {
         let Experiment { data, split, split_seed, holdout, reference, model, layers, .. } = experiment;
         let key = format!("{:?}", (data, split, split_seed, holdout, reference, model, layers));
@@ -160,7 +160,7 @@ mod tests {
     use fedtvd_run::configuration::{Config, axes};
 
     #[test]
-    fn a_run_stands_as_its_directory_says() {
+    fn the_status_of_a_run_is_read_from_its_directory() {
         let text = "rounds = 3\nsplit.clients = 20\nlocal.epochs = 1\nmodel.name = \"logistic\"\n[sweep]\nseed = [1]\n";
         let grid = cells(&Config::parse(text).unwrap(), &axes(text).unwrap()).unwrap();
         let cells: Vec<&Cell> = grid.iter().collect();
@@ -168,27 +168,30 @@ mod tests {
         let directory = folder.path().join(&grid[0].folder);
         let (places, stop) = (Places::new(None), AtomicBool::new(false));
         let sweep = Sweep::new(folder.path(), &places, 1, &stop);
-        assert!(matches!(Standing::found(&directory), Standing::Stopped(0)), "nothing is there yet");
+        assert!(matches!(RunStatus::found(&directory), RunStatus::Stopped(0)), "not started");
         let stop_after_two = |_, event: Event<'_>| {
             stop.store(matches!(event, Event::Round(line) if line.round == 2), Ordering::Relaxed);
         };
         sweep.run(&cells, &stop_after_two);
         assert!(
-            matches!(Standing::found(&directory), Standing::Stopped(2)),
+            matches!(RunStatus::found(&directory), RunStatus::Stopped(2)),
             "{:?}",
-            Standing::found(&directory)
+            RunStatus::found(&directory)
         );
         stop.store(true, Ordering::Relaxed);
-        let standings = sweep.run(&cells, &|_, _| {});
-        assert!(matches!(standings[..], [Standing::Stopped(2)]), "a stop forgets no rounds: {standings:?}");
+        let statuses = sweep.run(&cells, &|_, _| {});
+        assert!(
+            matches!(statuses[..], [RunStatus::Stopped(2)]),
+            "a stop keeps finished rounds: {statuses:?}"
+        );
         stop.store(false, Ordering::Relaxed);
         sweep.run(&cells, &|_, _| {});
-        let Standing::Done(summary) = Standing::found(&directory) else { panic!("it is done") };
+        let RunStatus::Done(summary) = RunStatus::found(&directory) else { panic!("it is done") };
         assert_eq!((summary.rounds, summary.seed), (3, 1));
         std::fs::write(directory.join("manifest.json"), "{").unwrap();
         assert!(
-            matches!(Standing::found(&directory), Standing::Stopped(0)),
-            "what cannot be read has not begun"
+            matches!(RunStatus::found(&directory), RunStatus::Stopped(0)),
+            "an unreadable run counts as not started"
         );
     }
 }

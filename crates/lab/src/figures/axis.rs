@@ -1,9 +1,9 @@
-//! A frame with axes: where numbers stand, and the ticks at its edges.
+//! The plot area of a chart: its scales, axes and ticks.
 
 use super::palette::Colour;
 use super::scene::{Anchor, Scene, Stroke};
 
-/// How an axis counts.
+/// The unit of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Fractions, shown in per cent.
@@ -15,7 +15,7 @@ pub(crate) enum Unit {
 }
 
 impl Unit {
-    /// A tick's label; `step` says how many digits it needs.
+    /// A tick's label with the digits that `step` requires.
     pub(crate) fn label(self, value: f64, step: f64) -> String {
         let (value, step, end) = match self {
             Self::Percent => (100.0 * value, 100.0 * step, " %"),
@@ -25,38 +25,38 @@ impl Unit {
         format!("{value:.digits$}{end}")
     }
 
-    /// Ticks between two numbers and their distance: at most about eight, and none between whole numbers.
+    /// At most about eight ticks between two values, and their distance; whole numbers only for `Whole`.
     fn ticks(self, ends: [f64; 2]) -> (Vec<f64>, f64) {
         let most = if self == Self::Whole { (ends[1] - ends[0]).clamp(1.0, 8.0) } else { 8.0 };
         ticks(ends, most as usize)
     }
 }
 
-/// A rectangle that numbers are drawn in.
+/// A rectangle with the scales of its two axes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Frame {
     /// Left, top, right and bottom edge.
     pub(crate) edges: [f64; 4],
-    /// The numbers at the left and right edge.
+    /// The values at the left and right edge.
     pub(crate) x: [f64; 2],
-    /// The numbers at the bottom and top edge.
+    /// The values at the bottom and top edge.
     pub(crate) y: [f64; 2],
 }
 
 impl Frame {
-    /// Where a number stands horizontally.
+    /// The horizontal position of a value.
     pub(crate) fn across(&self, value: f64) -> f64 {
         let [left, _, right, _] = self.edges;
         left + (right - left) * (value - self.x[0]) / (self.x[1] - self.x[0])
     }
 
-    /// Where a number stands vertically.
+    /// The vertical position of a value.
     pub(crate) fn down(&self, value: f64) -> f64 {
         let [_, top, _, bottom] = self.edges;
         bottom - (bottom - top) * (value.clamp(self.y[0], self.y[1]) - self.y[0]) / (self.y[1] - self.y[0])
     }
 
-    /// Draws lines and labels of the vertical axis, and above it what it counts.
+    /// Draws grid lines and labels of the vertical axis, with its name above.
     pub(crate) fn vertical(&self, scene: &mut Scene, unit: Unit, name: &str) {
         let [left, top, right, _] = self.edges;
         let (ticks, step) = unit.ticks(self.y);
@@ -70,7 +70,7 @@ impl Frame {
         }
     }
 
-    /// Draws marks and labels of the horizontal axis, and what it counts.
+    /// Draws ticks and labels of the horizontal axis, with its name below.
     pub(crate) fn horizontal(&self, scene: &mut Scene, unit: Unit, name: &str) {
         let [left, _, right, bottom] = self.edges;
         let (ticks, step) = unit.ticks(self.x);
@@ -83,7 +83,7 @@ impl Frame {
     }
 }
 
-/// Round numbers between two, about as many as asked for, and their distance.
+/// About `about` round numbers between two values, and their distance.
 pub(crate) fn ticks([low, high]: [f64; 2], about: usize) -> (Vec<f64>, f64) {
     let rough = (high - low) / about as f64;
     let power = 10f64.powf(rough.log10().floor());
@@ -96,7 +96,7 @@ pub(crate) fn ticks([low, high]: [f64; 2], about: usize) -> (Vec<f64>, f64) {
     ((first..=last).map(|tick| tick as f64 * step).collect(), step)
 }
 
-/// Bounds around some numbers that end on ticks; 0 to 1 of nothing.
+/// Bounds around the values that end on ticks; 0 to 1 if there are no values.
 pub(crate) fn bounds(values: impl Iterator<Item = f64>) -> [f64; 2] {
     let (low, high) = values.fold((f64::INFINITY, f64::NEG_INFINITY), |(a, b), x| (a.min(x), b.max(x)));
     if low > high {

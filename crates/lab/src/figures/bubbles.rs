@@ -1,4 +1,5 @@
-//! Clients as bubbles over size and TVD, the area being how much they count: the paper's Figure 5.
+//! Clients as bubbles by size and TVD (total variation distance of their labels), with the area showing their weight: the
+//! paper's Figure 5.
 
 use super::axis::{Frame, Unit, bounds};
 use super::palette::Colour;
@@ -13,25 +14,25 @@ pub(crate) struct Bubbles {
     pub(crate) seed: u64,
     /// Places and labels of the strategies.
     pub(crate) strategies: Vec<(usize, String)>,
-    /// Every client that counted under any of them.
+    /// Every client that took part under any of them.
     pub(crate) clients: Vec<Bubble>,
 }
 
 /// One client.
 #[derive(Clone, Debug)]
 pub(crate) struct Bubble {
-    /// Who.
+    /// Its id.
     pub(crate) client: ClientId,
-    /// Its samples.
+    /// Number of samples.
     pub(crate) size: u64,
-    /// Distance of its labels to the reference.
+    /// Total variation distance of its labels to the reference.
     pub(crate) tvd: f64,
-    /// Strategy by strategy the mean weight in the rounds in which it counted; 0 where it never did.
+    /// Its mean weight under each strategy over the rounds in which it took part; 0 if it never did.
     pub(crate) weights: Vec<f64>,
 }
 
 impl Bubbles {
-    /// The bubbles of a setting: of the first seed that all of its strategies have, or of the first strategy's first.
+    /// The bubbles of the first seed that all strategies of a setting have, or else of the first strategy's first seed.
     pub(crate) fn of(setting: &Setting, labels: &[String]) -> Option<Self> {
         let has =
             |seed: u64| setting.strategies.iter().all(|s| s.records.iter().any(|r| r.summary.seed == seed));
@@ -46,12 +47,12 @@ impl Bubbles {
         for (column, (strategy, record)) in with_seed.enumerate() {
             let place = labels.iter().position(|label| *label == strategy.label).unwrap_or(column);
             shown.strategies.push((place, strategy.label.clone()));
-            for (&client, counted) in &record.counted {
-                let (size, Some(tvd)) = (counted.size, counted.tvd) else { continue };
+            for (&client, participant) in &record.participants {
+                let (size, Some(tvd)) = (participant.size, participant.tvd) else { continue };
                 let entry =
                     clients.entry(client).or_insert(Bubble { client, size, tvd, weights: Vec::new() });
                 entry.weights.resize(column, 0.0);
-                entry.weights.push(counted.weight);
+                entry.weights.push(participant.weight);
             }
         }
         let columns = shown.strategies.len();
@@ -68,7 +69,7 @@ impl Bubbles {
         let largest = self.clients.iter().map(|client| client.size as f64);
         let [_, right] = bounds(largest.chain([0.0]));
         let [low, high] = bounds(self.clients.iter().map(|client| client.tvd));
-        // Room for half a bubble beyond the axes.
+        // Leaves room for bubbles at the edges.
         let room = 0.05 * (high - low);
         Frame { edges, x: [-0.04 * right, 1.04 * right], y: [low - room, high + room] }
     }
@@ -83,7 +84,7 @@ impl Bubbles {
         scene
     }
 
-    /// A panel per strategy, for a paper; strategies that weigh alike share one.
+    /// A panel per strategy, for print; strategies with the same weights share one.
     pub(crate) fn panels(&self, title: &str) -> Scene {
         const PANEL: [f64; 2] = [380.0, 300.0];
         let panels = self.alike();
@@ -99,10 +100,10 @@ impl Bubbles {
         scene
     }
 
-    /// Axes, and the bubbles under one strategy; `largest` is the radius of the heaviest.
+    /// Axes, and the bubbles under one strategy; `largest` is the radius for the largest weight.
     fn panel(&self, scene: &mut Scene, edges: [f64; 4], column: usize, largest: f64) {
         let frame = self.frame(edges);
-        frame.vertical(scene, Unit::Plain, "TVD");
+        frame.vertical(scene, Unit::Plain, "TVD (label skew)");
         frame.horizontal(scene, Unit::Whole, "samples");
         let colour = Colour::Strategy(self.strategies[column].0);
         for bubble in self.largest_first() {
@@ -117,7 +118,7 @@ impl Bubbles {
         }
     }
 
-    /// The first strategy of all that weigh every client alike, with the labels of all of them or their number.
+    /// One strategy of each group with the same weights, with the labels of the group or their number.
     fn alike(&self) -> Vec<(usize, String)> {
         let same =
             |a: usize, b: usize| self.clients.iter().all(|client| client.weights[a] == client.weights[b]);
@@ -132,7 +133,7 @@ impl Bubbles {
             let labels: Vec<&str> = group.iter().map(|&column| self.strategies[column].1.as_str()).collect();
             let words = match labels.as_slice() {
                 [first, others @ ..] if others.len() > 2 => {
-                    format!("{first} and {} others alike", others.len())
+                    format!("{first} and {} others with the same weights", others.len())
                 }
                 few => few.join(", "),
             };
@@ -141,7 +142,7 @@ impl Bubbles {
         kept.into_iter().map(named).collect()
     }
 
-    /// In an order in which no bubble hides another.
+    /// Large bubbles first, so that they do not cover small ones.
     fn largest_first(&self) -> Vec<&Bubble> {
         let heaviest = |bubble: &Bubble| bubble.weights.iter().copied().fold(0.0, f64::max);
         let mut bubbles: Vec<&Bubble> = self.clients.iter().collect();

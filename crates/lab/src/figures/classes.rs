@@ -1,4 +1,4 @@
-//! Accuracy class by class, a dot per strategy.
+//! Accuracy by class, with a dot for each strategy.
 
 use super::axis::{Frame, Unit, bounds};
 use super::legend::dot;
@@ -6,7 +6,7 @@ use super::scene::{Anchor, Scene};
 use crate::runs::setting::Setting;
 use fedtvd_data::set::named;
 
-/// Every strategy's accuracy in every class, mean over seeds of the last rounds.
+/// Every strategy's accuracy in every class, mean over seeds and the last rounds.
 #[derive(Clone, Debug)]
 pub(crate) struct Classes {
     names: Vec<String>,
@@ -14,21 +14,21 @@ pub(crate) struct Classes {
 }
 
 impl Classes {
-    /// The classes of a setting; `None` unless all of its runs tell them.
+    /// The accuracies of a setting; `None` unless all of its runs recorded them.
     pub(crate) fn of(setting: &Setting, labels: &[String]) -> Option<Self> {
         let mut strategies = Vec::new();
         for (column, strategy) in setting.strategies.iter().enumerate() {
-            let told: Vec<&Vec<Option<f64>>> =
+            let recorded: Vec<&Vec<Option<f64>>> =
                 strategy.records.iter().map(|record| record.classes.as_ref()).collect::<Option<_>>()?;
             let mean = |class: usize| {
-                let values: Vec<f64> = told.iter().filter_map(|record| *record.get(class)?).collect();
+                let values: Vec<f64> = recorded.iter().filter_map(|record| *record.get(class)?).collect();
                 (!values.is_empty()).then(|| crate::stats::statistics::mean(&values))
             };
             let place = labels.iter().position(|label| *label == strategy.label).unwrap_or(column);
             strategies.push((
                 place,
                 strategy.label.clone(),
-                (0..told.first()?.len()).map(mean).collect::<Vec<_>>(),
+                (0..recorded.first()?.len()).map(mean).collect::<Vec<_>>(),
             ));
         }
         let classes = strategies.first()?.2.len();
@@ -39,7 +39,7 @@ impl Classes {
         Some(Self { names, strategies })
     }
 
-    /// The strategies with their places in the tables.
+    /// The strategies with their positions in the tables.
     pub(crate) fn strategies(&self) -> impl Iterator<Item = (usize, &str)> {
         self.strategies.iter().map(|(place, label, _)| (*place, label.as_str()))
     }
@@ -60,7 +60,7 @@ impl Classes {
         scene.text([0.5 * (left + right), bottom + 34.0], 12.0, Anchor::Middle, "class");
         let (many, radius) = (self.strategies.len() as f64, if self.names.len() > 20 { 2.0 } else { 4.0 });
         for (column, (place, label, values)) in self.strategies.iter().enumerate() {
-            // Side by side inside a class, so that no dot hides another.
+            // Side by side within a class, so that dots do not cover each other.
             let shift = 0.7 * ((column as f64 + 0.5) / many - 0.5);
             for (class, value) in values.iter().enumerate() {
                 let Some(value) = value else { continue };

@@ -1,4 +1,4 @@
-//! Curves over rounds, one per strategy: the mean over seeds with a band of one standard deviation.
+//! Curves over rounds, one per strategy: mean over seeds with a band of ± one standard deviation.
 
 use super::axis::{Frame, Unit, bounds};
 use super::palette::{Colour, dashes};
@@ -8,7 +8,7 @@ use super::series::Series;
 const SIZE: [f64; 2] = [760.0, 400.0];
 pub(crate) const EDGES: [f64; 4] = [58.0, 12.0, 746.0, 358.0];
 
-/// The chart of some series.
+/// The chart of these series.
 pub(crate) fn curves(title: &str, unit: Unit, series: &[Series]) -> Scene {
     let rounds = series.iter().map(|series| series.mean.len()).max().unwrap_or(0).max(2);
     let limit = |value: f64| if unit == Unit::Percent { value.clamp(0.0, 1.0) } else { value.max(0.0) };
@@ -28,14 +28,14 @@ pub(crate) fn curves(title: &str, unit: Unit, series: &[Series]) -> Scene {
     );
     frame.vertical(&mut scene, unit, "");
     frame.horizontal(&mut scene, Unit::Whole, "round");
-    // Many bands on top of each other must still let the curves be seen.
+    // The curves must stay visible under many overlapping bands.
     let opacity = if series.len() <= 4 { 0.13 } else { 0.5 / series.len() as f64 };
     series.iter().for_each(|series| band(&mut scene, series, &frame, opacity));
     series.iter().for_each(|series| line(&mut scene, series, &frame, unit));
     scene
 }
 
-/// Runs of consecutive rounds among those that have a value.
+/// Groups of consecutive rounds that have a value.
 fn stretches(rounds: usize, has_value: impl Fn(usize) -> bool) -> Vec<Vec<usize>> {
     let rounds: Vec<usize> = (0..rounds).filter(|round| has_value(*round)).collect();
     rounds.chunk_by(|round, next| round + 1 == *next).map(<[usize]>::to_vec).collect()
@@ -53,7 +53,7 @@ fn band(scene: &mut Scene, series: &Series, frame: &Frame, opacity: f64) {
     }
 }
 
-/// A line per stretch of rounds; the first one holds the values for the page's script.
+/// A line for each group of consecutive rounds; the first one carries the values for the page's script.
 fn line(scene: &mut Scene, series: &Series, frame: &Frame, unit: Unit) {
     let (mean, deviation) = (numbers(&series.mean, unit), numbers(&series.deviation, unit));
     let mut values = format!(" data-v=\"{mean}\" data-d=\"{deviation}\"");
@@ -101,9 +101,9 @@ mod tests {
 
     #[test]
     fn nothing_is_drawn_in_rounds_without_a_value() {
-        let told = [Some(0.2), Some(0.4), None, Some(0.6), None, None, Some(0.8), Some(1.0)].to_vec();
-        let other = told.iter().map(|value: &Option<f64>| value.map(|value| 0.9 * value)).collect();
-        let series = [Series::over_seeds(0, "a", &[told, other])];
+        let values = [Some(0.2), Some(0.4), None, Some(0.6), None, None, Some(0.8), Some(1.0)].to_vec();
+        let other = values.iter().map(|value: &Option<f64>| value.map(|value| 0.9 * value)).collect();
+        let series = [Series::over_seeds(0, "a", &[values, other])];
         let text = svg(&curves("drift", Unit::Plain, &series), Medium::Page);
         let rounds = |element: &str| -> Vec<Vec<u32>> {
             let drawn = text
@@ -118,7 +118,7 @@ mod tests {
         };
         assert_eq!(rounds("<polyline"), [vec![1, 2], vec![4, 4], vec![7, 8]], "{text}");
         assert_eq!(rounds("<polygon"), [vec![1, 2, 2, 1], vec![4, 4], vec![7, 8, 8, 7]], "{text}");
-        assert_eq!(text.matches("stroke-linecap").count(), 1, "a lone round is a dot");
+        assert_eq!(text.matches("stroke-linecap").count(), 1, "a single round is a dot");
         assert_eq!(text.matches("data-v=").count(), 1, "the page reads a series once");
     }
 

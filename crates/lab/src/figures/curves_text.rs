@@ -1,13 +1,13 @@
-//! Curves as text, for a terminal.
+//! Curves as text for a terminal.
 
 use std::fmt::Write as _;
 
 /// Marks of the curves, in their order.
 pub const MARKS: [char; 8] = ['o', '+', 'x', '#', '*', '%', '@', '&'];
 
-/// Draws curves over rounds, `width` by `height` characters, with an axis of per cent.
+/// Draws curves over rounds in `width` by `height` characters, with an axis in per cent.
 ///
-/// Where curves meet, the first one is seen.
+/// Where curves overlap, the first one is on top.
 pub fn curves_text(curves: &[Vec<f64>], width: usize, height: usize) -> String {
     let points = || curves.iter().flatten().copied();
     let (low, high) = (points().fold(1.0, f64::min), points().fold(0.0, f64::max));
@@ -47,7 +47,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn empty_curves_draw_nothing() {
         assert_eq!(curves_text(&[], 10, 5), "");
         assert_eq!(curves_text(&[vec![0.5]], 10, 5), "");
     }

@@ -1,4 +1,4 @@
-//! The letters of the embedded font as outlines (see `font/README.md`).
+//! The glyph outlines of the embedded font (see `font/README.md`).
 
 use super::scene::Anchor;
 use tiny_skia::{Path, PathBuilder};
@@ -6,7 +6,7 @@ use ttf_parser::{Face, GlyphId, OutlineBuilder};
 
 const FONT: &[u8] = include_bytes!("../../font/DejaVuSans-subset.ttf");
 
-/// The embedded font. All lengths are in units of the letters' size, y downwards.
+/// The embedded font. Lengths are in units of the font size, with y pointing down.
 pub(crate) struct Font(Face<'static>);
 
 impl Font {
@@ -14,7 +14,7 @@ impl Font {
         Self(Face::parse(FONT, 0).expect("the embedded font is a font"))
     }
 
-    /// The letters of a text, each with its distance from the anchor.
+    /// The characters of a text, each with its distance from the anchor.
     pub(crate) fn letters(&self, text: &str, anchor: Anchor) -> Vec<(char, f64)> {
         let mut x = match anchor {
             Anchor::Start => 0.0,
@@ -29,12 +29,12 @@ impl Font {
         text.chars().map(placed).collect()
     }
 
-    /// How wide a text is.
+    /// The width of a text.
     pub(crate) fn width(&self, text: &str) -> f64 {
         text.chars().map(|letter| self.advance(letter)).sum()
     }
 
-    /// A letter's outline; a space has none.
+    /// A character's outline; a space has none.
     pub(crate) fn outline(&self, letter: char) -> Option<Path> {
         let mut outline = Outline(PathBuilder::new(), 1.0 / f32::from(self.0.units_per_em()));
         self.0.outline_glyph(self.glyph(letter), &mut outline);
@@ -47,12 +47,12 @@ impl Font {
     }
 
     fn glyph(&self, letter: char) -> GlyphId {
-        // What the font does not have shows as a question mark.
+        // Characters that the font lacks are shown as a question mark.
         self.0.glyph_index(letter).or_else(|| self.0.glyph_index('?')).unwrap_or(GlyphId(0))
     }
 }
 
-/// An outline in the making, and how much it is scaled.
+/// An outline under construction, and its scale.
 struct Outline(PathBuilder, f32);
 
 impl OutlineBuilder for Outline {

@@ -1,4 +1,4 @@
-//! A few clients, their labels and their weights under several strategies: the paper's Figure 1.
+//! The label counts of a few clients and their weights under several strategies: the paper's Figure 1.
 
 use super::axis::{Frame, Unit, ticks};
 use super::legend::{Sample, legend};
@@ -7,7 +7,7 @@ use super::scene::{Anchor, Scene};
 use crate::experiments::explanation::{ExplainedClient, Explanation};
 
 const LEFT: f64 = 58.0;
-/// Upper and lower edge of the label counts, and of the weights below them.
+/// Upper and lower edge of the panel of label counts; the panel of weights is below it.
 const LABELS: [f64; 2] = [26.0, 142.0];
 const WEIGHTS: [f64; 2] = [216.0, 412.0];
 
@@ -16,7 +16,7 @@ pub fn papers_clients() -> Vec<Vec<u64>> {
     vec![vec![30, 30, 30], vec![20, 40, 40], vec![10, 30, 70]]
 }
 
-/// The chart of clients with these label counts and their weights under some strategies.
+/// The chart of clients with these label counts and their weights under these strategies.
 pub fn illustration(counts: &[Vec<u64>], explanations: &[Explanation]) -> Scene {
     let wide = (34.0 * explanations.len().max(1) as f64 + 46.0).clamp(120.0, 260.0);
     let width = LEFT + wide * counts.len() as f64 + 14.0;
@@ -30,9 +30,9 @@ pub fn illustration(counts: &[Vec<u64>], explanations: &[Explanation]) -> Scene 
     let top = (most / step).ceil() * step;
     panel(&mut scene, LABELS, wide, (Unit::Whole, "samples", top), counts.len(), &bars);
     let first = explanations.first().map_or(&[][..], |first| &first.clients);
-    for (place, ExplainedClient { client, size, tvd, .. }) in first.iter().enumerate() {
+    for (place, ExplainedClient { index, size, tvd, .. }) in first.iter().enumerate() {
         let middle = LEFT + wide * (place as f64 + 0.5);
-        let words = [format!("client {client}"), format!("n = {size}, TVD {tvd:.2}")];
+        let words = [format!("client {index}"), format!("n = {size}, TVD {tvd:.2}")];
         for (line, words) in words.into_iter().enumerate() {
             scene.text([middle, LABELS[1] + 22.0 + 16.0 * line as f64], 12.0, Anchor::Middle, words);
         }
@@ -51,8 +51,8 @@ pub fn illustration(counts: &[Vec<u64>], explanations: &[Explanation]) -> Scene 
     scene
 }
 
-/// A group of bars per client on a common axis, which has a unit, a name and a greatest value; labels stand above bars
-/// that are wide enough.
+/// A group of bars per client on a common axis with a unit, a name and a maximum; bars that are wide enough have a label
+/// above them.
 fn panel(
     scene: &mut Scene,
     [top, bottom]: [f64; 2],
@@ -79,7 +79,7 @@ fn panel(
     }
 }
 
-/// Of strategies that weigh these clients alike only the first.
+/// Keeps only the first of strategies with the same weights.
 pub fn distinct(explanations: Vec<Explanation>) -> Vec<Explanation> {
     let mut kept: Vec<Explanation> = Vec::new();
     for explanation in explanations {

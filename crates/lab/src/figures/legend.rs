@@ -1,23 +1,23 @@
-//! Which colour is which strategy, below a chart.
+//! The legend below a chart.
 
 use super::font::Font;
 use super::palette::{Colour, LIGHT, dashes};
 use super::scene::{Anchor, Scene, Stroke};
 
-/// What stands before a strategy's label.
+/// The sample before a strategy's label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sample {
-    /// A piece of its curve.
+    /// A piece of a curve.
     Curve,
-    /// One of its dots.
+    /// A dot.
     Dot,
-    /// A piece of its bar.
+    /// A piece of a bar.
     Bar,
 }
 
 const LINE: f64 = 20.0;
 
-/// Adds a legend below a chart, which grows by it; strategies come with their places in the tables.
+/// Adds a legend below a chart, which becomes higher; strategies are given with their positions in the tables.
 pub(crate) fn legend<'a>(
     scene: &mut Scene,
     left: f64,
@@ -48,7 +48,7 @@ pub(crate) fn legend<'a>(
     scene.height = y + 16.0;
 }
 
-/// Adds a strategy's dot: filled for the first eight strategies, a ring for the others.
+/// Adds a strategy's dot: filled for the first eight strategies, a ring for the rest.
 pub(crate) fn dot(scene: &mut Scene, centre: [f64; 2], radius: f64, place: usize, title: &str) {
     let item = scene.circle(centre, radius, Colour::Strategy(place));
     if place >= LIGHT.len() {

@@ -1,6 +1,6 @@
-//! All charts: a chart is a [`Scene`], shapes and text as data, which [`svg()`] and [`png()`] write. Axes, legend, palette
-//! and letters exist once; each kind of chart has a file: curves, bubbles, classes, the paper's three clients, splits.
-//! `setting_figures` and `paper_figures` choose which charts a report has; `*_text` are the same for a terminal.
+//! All charts. A chart is a [`Scene`] of shapes and text that [`svg()`] and [`png()`] render. Axes, legend, palette and font
+//! are shared; each kind of chart has a file: curves, bubbles, classes, the paper's three clients, splits.
+//! `setting_figures` and `paper_figures` choose the charts of a report; `*_text` are charts for a terminal.
 
 mod axis;
 mod bubbles;

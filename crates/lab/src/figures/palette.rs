@@ -1,4 +1,4 @@
-//! Colours and dashes of strategies; they differ also for people who do not see red and green, and in print.
+//! Colours and dashes of strategies, distinguishable with colour blindness and in print.
 
 /// Colours on white (Okabe and Ito's, without their yellow, which is too pale on white), as 0xRRGGBB.
 pub(crate) const LIGHT: [u32; 8] =
@@ -11,16 +11,16 @@ pub(crate) const DARK: [u32; 8] =
 /// Dashes of the first eight strategies, of the next eight, and so on.
 const DASHES: [&[f32]; 3] = [&[], &[7.0, 4.0], &[2.0, 3.0]];
 
-/// What a colour is for; a file has it fixed, the page has its own.
+/// The role of a colour; files have fixed colours, the page has its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Colour {
     /// Text and axes.
     Ink,
     /// Grid lines.
     Grid,
-    /// Bars that belong to no strategy.
+    /// Bars that do not belong to a strategy.
     Neutral,
-    /// A strategy, by its place in the tables.
+    /// A strategy, by its position in the tables.
     Strategy(usize),
 }
 

@@ -1,37 +1,37 @@
-//! The paper's Figures 1 to 5 from our runs: accuracy over rounds for each data set and skew, weights over size and TVD,
-//! and its three clients.
+//! The paper's Figures 1 to 5 from our runs: three example clients, accuracy over rounds for each data set and skew, and
+//! weights by size and TVD.
 
 use super::illustration::{illustration, papers_clients};
 use super::setting_figures::setting_figures;
 use super::svg::{Medium, svg};
 use crate::experiments::explanation::Explanation;
-use crate::report::heading::count;
+use crate::report::heading::seed_count;
 use crate::report::slug::slug;
 use crate::runs::collection::Collection;
 use crate::runs::setting::{Setting, shown};
 use fedtvd_run::configuration::Config;
 use std::fmt::Write as _;
 
-/// One of the paper's figures, drawn.
+/// One of the paper's figures, drawn from our runs.
 pub struct PaperFigure {
     /// Its number in the paper.
     pub number: u32,
-    /// Its file's name.
+    /// Its file name.
     pub file: String,
-    /// What it shows, with the figures that a reader would look for.
+    /// A description with the most important numbers.
     pub shows: String,
     /// The SVG file.
     pub svg: String,
 }
 
-/// All figures that the runs tell enough for, by number.
+/// All figures for which there are runs, by number.
 pub fn paper_figures(collection: &Collection) -> Vec<PaperFigure> {
     let labels = collection.labels();
     let mut all = vec![first()];
     for setting in &collection.settings {
         let (drawn, _) = setting_figures(setting, &labels);
         let dataset = setting.value("data.set").map(shown).unwrap_or_default();
-        // Splits without an alpha go by their kind.
+        // Splits without an alpha are named by their kind.
         let (alpha, kind) = (setting.value("split.alpha"), setting.value("split.kind"));
         let split = match (alpha, kind) {
             (Some(alpha), _) => format!("alpha {}", shown(alpha)),
@@ -51,7 +51,7 @@ pub fn paper_figures(collection: &Collection) -> Vec<PaperFigure> {
     all
 }
 
-/// The paper's number of a data set's curves; others stand where its first data set does.
+/// The number of the paper's figure for a data set; other data sets share that of the first.
 fn number(dataset: &str) -> u32 {
     match dataset {
         "cifar10" => 3,
@@ -74,7 +74,7 @@ fn first() -> PaperFigure {
         number: 1,
         file: "figure-1.svg".to_owned(),
         shows: format!(
-            "three clients with 30,30,30, 20,40,40 and 10,30,70 labels and their weights: {}",
+            "three clients with label counts 30,30,30; 20,40,40 and 10,30,70, and their weights: {}",
             shows.join("; ")
         ),
         svg: svg(&illustration(&counts, &explanations), Medium::File),
@@ -94,13 +94,13 @@ fn accuracies(setting: &Setting, dataset: &str, split: &str) -> String {
     finals.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let words: Vec<String> =
         finals.iter().map(|(accuracy, label)| format!("{label} {accuracy:.2} %")).collect();
-    let seeds = count(setting.seeds().len());
-    format!("{dataset}, {split}: accuracy over rounds, {seeds}; at the end {}", words.join(", "))
+    let seeds = seed_count(setting.seeds().len());
+    format!("{dataset}, {split}: accuracy over rounds, {seeds}; final accuracy: {}", words.join(", "))
 }
 
-/// What each figure shows, as a Markdown table.
+/// The content of each figure, as a Markdown table.
 pub fn figure_table(drawn: &[PaperFigure]) -> String {
-    let mut text = "| figure | file | shows |\n|---|---|---|\n".to_owned();
+    let mut text = "| figure | file | content |\n|---|---|---|\n".to_owned();
     for PaperFigure { number, file, shows, .. } in drawn {
         let _ = writeln!(text, "| {number} | [{file}](figures/{file}) | {shows} |");
     }

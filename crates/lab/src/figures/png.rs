@@ -6,18 +6,18 @@ use super::scene::{Item, Scene, Shape};
 use thiserror::Error;
 use tiny_skia::{FillRule, LineCap, LineJoin, Paint, Path, PathBuilder, Pixmap, Rect, StrokeDash, Transform};
 
-/// Why there is no PNG.
+/// Why a PNG cannot be written.
 #[derive(Debug, Error)]
 pub enum PngError {
-    /// Too large or without extent.
-    #[error("a picture of {0} by {1} pixels cannot be drawn; each side must be from 1 to 16384")]
+    /// Too large or empty.
+    #[error("cannot draw an image of {0} by {1} pixels; each side must be from 1 to 16384")]
     Size(f64, f64),
     /// The encoder failed.
     #[error("writing PNG: {0}")]
     Encoding(String),
 }
 
-/// Pixels per unit of the scene: sharp in print.
+/// Pixels per unit of the scene; 2 is sharp in print.
 const SCALE: f32 = 2.0;
 
 /// The chart as a PNG file.
@@ -58,7 +58,7 @@ fn paint(colour: Colour, opacity: f64) -> Paint<'static> {
     paint
 }
 
-/// The outlines of a shape; one without extent has none.
+/// The outlines of a shape; an empty one has none.
 fn paths(shape: &Shape, font: &Font) -> Vec<Path> {
     let path = match shape {
         Shape::Rect { x, y, width, height } => {
@@ -112,8 +112,8 @@ mod tests {
     }
 
     #[test]
-    fn a_picture_without_extent_is_refused() {
+    fn an_empty_image_is_refused() {
         let complaint = png(&Scene::default()).unwrap_err().to_string();
-        assert!(complaint.starts_with("a picture of 0 by 0 pixels"), "{complaint}");
+        assert!(complaint.starts_with("cannot draw an image of 0 by 0 pixels"), "{complaint}");
     }
 }

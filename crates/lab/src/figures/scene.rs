@@ -1,8 +1,8 @@
-//! A chart as data: shapes and text at places, in pixels from the upper left corner.
+//! A chart as data: shapes and text, with positions in pixels from the upper left corner.
 
 use super::palette::Colour;
 
-/// Which part of a text is at its place.
+/// Which part of a text is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Anchor {
     /// Its left end.
@@ -16,15 +16,15 @@ pub(crate) enum Anchor {
 /// What is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Shape {
-    /// A rectangle, by its upper left corner and its extent.
+    /// A rectangle, by its upper left corner and its size.
     Rect { x: f64, y: f64, width: f64, height: f64 },
     /// A circle, by its centre.
     Circle { x: f64, y: f64, radius: f64 },
     /// A straight line.
     Line([[f64; 2]; 2]),
-    /// A line through some points.
+    /// A line through these points.
     Polyline(Vec<[f64; 2]>),
-    /// The area between some points.
+    /// The area between these points.
     Polygon(Vec<[f64; 2]>),
     /// A text on the base line `y`.
     Text { x: f64, y: f64, size: f64, anchor: Anchor, text: String },
@@ -45,20 +45,20 @@ impl Stroke {
     }
 }
 
-/// A shape, how it is painted, and what the page's script and a pointer find there.
+/// A shape with fill and stroke, and attributes for the page's script.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Item {
     pub(crate) shape: Shape,
     /// The colour inside and its opacity.
     pub(crate) fill: Option<(Colour, f64)>,
     pub(crate) stroke: Option<Stroke>,
-    /// Shown beside the pointer.
+    /// The tooltip.
     pub(crate) title: Option<String>,
     /// Attributes for the page's script.
     pub(crate) data: String,
 }
 
-/// A chart, which [`svg()`](super::svg()) and [`png()`](super::png()) write.
+/// A chart that [`svg()`](super::svg()) and [`png()`](super::png()) render.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Scene {
     pub(crate) title: String,
@@ -66,7 +66,7 @@ pub struct Scene {
     pub(crate) height: f64,
     /// Attributes of the whole chart for the page's script and style.
     pub(crate) data: String,
-    /// What is drawn, the later over the earlier.
+    /// The shapes; later ones are drawn on top.
     pub(crate) items: Vec<Item>,
 }
 
@@ -81,7 +81,7 @@ impl Scene {
         self.items.last_mut().expect("one was pushed")
     }
 
-    /// Adds a filled rectangle with this upper left corner and extent.
+    /// Adds a filled rectangle with this upper left corner and size.
     pub(crate) fn rect(&mut self, [x, y]: [f64; 2], [width, height]: [f64; 2], colour: Colour) -> &mut Item {
         self.push(Shape::Rect { x, y, width, height }, Some((colour, 1.0)), None)
     }
@@ -96,7 +96,7 @@ impl Scene {
         self.push(Shape::Line(ends), None, Some(stroke))
     }
 
-    /// Adds a line through some points.
+    /// Adds a line through these points.
     pub(crate) fn polyline(&mut self, points: Vec<[f64; 2]>, stroke: Stroke) -> &mut Item {
         self.push(Shape::Polyline(points), None, Some(stroke))
     }

@@ -1,17 +1,17 @@
-//! What a strategy's seeds tell of every round, as one curve with a band of one deviation.
+//! A strategy's mean over seeds in every round, with the standard deviation as a band.
 
 use crate::stats::statistics::{deviation, mean};
 
 /// One curve with its band.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
-    /// The strategy's place, which decides its colour.
+    /// The strategy's position in the tables, which determines its colour.
     pub(crate) place: usize,
     /// Its label.
     pub(crate) label: String,
-    /// Mean over seeds of every round; a round in which none tells leaves a gap.
+    /// Mean over seeds in every round; `None` leaves a gap in the curve.
     pub(crate) mean: Vec<Option<f64>>,
-    /// Deviation over seeds of every round.
+    /// Standard deviation over seeds in every round.
     pub(crate) deviation: Vec<Option<f64>>,
 }
 
@@ -20,14 +20,14 @@ impl Series {
     pub(crate) fn over_seeds(place: usize, label: &str, curves: &[Vec<Option<f64>>]) -> Self {
         let rounds = curves.iter().map(Vec::len).min().unwrap_or(0);
         let values = |round: usize| -> Vec<f64> { curves.iter().filter_map(|curve| curve[round]).collect() };
-        let told = |round| {
+        let mean_of = |round| {
             let values = values(round);
             (!values.is_empty()).then(|| mean(&values))
         };
         Self {
             place,
             label: label.to_owned(),
-            mean: (0..rounds).map(told).collect(),
+            mean: (0..rounds).map(mean_of).collect(),
             deviation: (0..rounds).map(|round| deviation(&values(round))).collect(),
         }
     }

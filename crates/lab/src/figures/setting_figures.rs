@@ -1,4 +1,4 @@
-//! Which figures a setting has, and why others are missing.
+//! The figures of a setting, and why some are missing.
 
 use super::axis::Unit;
 use super::bubbles::Bubbles;
@@ -17,23 +17,23 @@ use std::collections::BTreeSet;
 /// A figure of a report.
 #[derive(Clone, Debug)]
 pub struct Figure {
-    /// What it is called in the page and in its file's name.
+    /// Its name in the page and in the file name.
     pub name: &'static str,
-    /// Its name in the page's row of buttons.
+    /// Its name on the page's tabs.
     pub tab: &'static str,
-    /// Its file's name.
+    /// Its file name.
     pub file_name: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
-    /// An SVG file that stands alone.
+    /// A standalone SVG file.
     pub file: String,
     /// The same for the page.
     pub inline: String,
-    /// Places and labels of the strategies that the page shows one at a time; empty where it shows all at once.
+    /// Positions and labels of the strategies that the page shows one at a time; empty if it shows all at once.
     pub switch: Vec<(usize, String)>,
 }
 
-/// A setting's figures, and a sentence for each that its runs have no values for.
+/// A setting's figures, and a sentence for each figure that its runs have no data for.
 pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figure>, Vec<String>) {
     let end = if setting.title.is_empty() { String::new() } else { format!("-{}", slug(&setting.title)) };
     let figure = |[name, tab]: [&'static str; 2], file: &Scene, inline: &Scene| Figure {
@@ -57,13 +57,13 @@ pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figu
     let mut all = vec![
         curve(
             ["accuracy", "Accuracy"],
-            "Accuracy over rounds, mean over seeds and a band of one deviation",
+            "Accuracy over rounds, mean over seeds ± standard deviation",
             Unit::Percent,
             &|run| Some(run.accuracy.clone()),
         ),
         curve(
             ["effective", "Effective clients"],
-            "Effective number of clients per round, 1 / Σ s²",
+            "Effective number of clients per round, 1 / Σ weight²",
             Unit::Plain,
             &|run| Some(run.effective.clone()),
         ),
@@ -76,22 +76,22 @@ pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figu
             &|run| drift(run, |drift| drift.apart),
         ),
         curve(
-            ["step", "Step"],
-            "Step: how far the clients' mean is from the model that they started with, per round",
+            ["step", "Update norm"],
+            "Norm of the mean update, per round: distance of the clients' mean model from the global model they started with",
             Unit::Plain,
             &|run| drift(run, |drift| drift.along),
         ),
     ];
     if drifts[0].is_none() {
         missing.push(
-            "Client drift is not shown: not all runs tell it; they were made by an earlier version."
+            "Client drift is not shown: some runs were made by an earlier version that did not record it."
                 .to_owned(),
         );
     }
     all.extend(drifts);
     all.push(Bubbles::of(setting, labels).map(|bubbles| {
         let title = format!(
-            "Clients over size and TVD; area: mean weight in the rounds in which they counted (seed {})",
+            "Clients by size and TVD (total variation distance of their labels to the reference); area: mean weight (seed {})",
             bubbles.seed
         );
         let (file, inline) = (bubbles.panels(&title), bubbles.interactive(&title));
@@ -100,12 +100,12 @@ pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figu
     let classes = Classes::of(setting, labels);
     if classes.is_none() {
         missing.push(
-            "Accuracy by class and over clients is not shown: not all runs were made with evaluation.details=true."
+            "Accuracy by class and per-client accuracy are not shown: not all runs were made with evaluation.details=true."
                 .to_owned(),
         );
     }
     all.push(classes.map(|classes| {
-        let inline = classes.chart("Accuracy by class, mean over seeds of the last 10 rounds");
+        let inline = classes.chart("Accuracy by class, mean over seeds and the last 10 rounds");
         let mut file = inline.clone();
         legend(&mut file, EDGES[0], Sample::Dot, classes.strategies());
         figure(["classes", "By class"], &file, &inline)
@@ -113,7 +113,7 @@ pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figu
     (all.into_iter().flatten().collect(), missing)
 }
 
-/// A part of the drift in every round; `None` if no round has it.
+/// A component of the drift in every round; `None` if no round recorded it.
 fn drift(record: &Record, part: fn(&Drift) -> f64) -> Option<Vec<Option<f64>>> {
     let rounds: Vec<Option<f64>> = record.drift.iter().map(|drift| drift.as_ref().map(part)).collect();
     rounds.iter().any(Option::is_some).then_some(rounds)
@@ -133,7 +133,7 @@ fn series(
     strategies.collect()
 }
 
-/// Numbers the second and every later one of figures whose files have the same name.
+/// Makes file names unique by numbering the second and later figures with the same name.
 pub(crate) fn number_equal_names<'a>(figures: impl Iterator<Item = &'a mut Figure>) {
     let mut taken = BTreeSet::new();
     for figure in figures {

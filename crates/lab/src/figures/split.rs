@@ -1,11 +1,11 @@
-//! The chart of a split: a bubble for each client and class, and histograms of sizes and of TVD.
+//! The chart of a split: a bubble for each client and class, and histograms of client size and TVD.
 
 use super::axis::{Frame, Unit};
 use super::palette::Colour;
 use super::scene::{Anchor, Scene, Stroke};
 use fedtvd_data::statistics::{ClientStatistics, Statistics};
 
-/// More bubbles than this in a row cannot be told apart.
+/// More bubbles than this in a row cannot be distinguished.
 const MOST_CLIENTS: usize = 120;
 const LEFT: f64 = 90.0;
 const TOP: f64 = 70.0;
@@ -37,7 +37,7 @@ fn caption(statistics: &Statistics, shown: usize) -> String {
     let some = if shown < all { format!(" ({shown} shown)") } else { String::new() };
     let shown = |r: Option<f64>| r.map_or("-".to_owned(), |r| format!("{r:+.2}"));
     format!(
-        "{all} clients{some} · mean TVD {:.3} · size variation {:.3} · correlation of size and TVD {}, of ranks {} · \
+        "{all} clients{some} · mean TVD {:.3} · CV of sizes {:.3} · correlation of size and TVD {}, rank correlation {} · \
          {:.1} effective classes",
         statistics.mean_tvd,
         statistics.size_cv,
@@ -49,7 +49,7 @@ fn caption(statistics: &Statistics, shown: usize) -> String {
 
 fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], column: f64, row: f64) {
     let most = shown.iter().flat_map(|client| &client.counts).copied().max().unwrap_or(1).max(1) as f64;
-    // Large bubbles may reach over their neighbours; otherwise a hundred clients would be dots.
+    // Large bubbles may overlap their neighbours; otherwise a hundred clients would be dots.
     let full = (1.8 * column).min(row * 0.95) / 2.0;
     let every = (12.0 / row).ceil() as usize;
     let (right, bottom) = (LEFT + column * shown.len() as f64, TOP + row * names.len() as f64);
@@ -64,7 +64,7 @@ fn bubbles(scene: &mut Scene, shown: &[&ClientStatistics], names: &[String], col
         let x = LEFT + (place as f64 + 0.5) * column;
         for (class, count) in client.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
             let y = TOP + (class as f64 + 0.5) * row;
-            // The area stands for the count.
+            // The area is proportional to the count.
             scene.circle([x, y], full * (*count as f64 / most).sqrt(), Colour::Strategy(0));
         }
         if labelled(place, shown.len()) {
@@ -83,7 +83,7 @@ fn short(name: &str) -> String {
     }
 }
 
-/// Every so many clients have their number written below, and the last one; none so near to it that they touch.
+/// Whether a client's number is shown: at most about 20 at equal distances and the last one, without overlap.
 fn labelled(place: usize, shown: usize) -> bool {
     let every = shown.div_ceil(20);
     let last = shown - 1;
@@ -99,7 +99,7 @@ fn histogram(scene: &mut Scene, edges: [f64; 4], name: &str, unit: Unit, values:
         counts[(((value - ends[0]) / step) as usize).min(BARS - 1)] += 1;
     }
     let most = counts.iter().copied().max().unwrap_or(1).max(1);
-    // Clients that are all alike stand in the first bar.
+    // If all values are equal, they are in the first bar.
     let x = [ends[0], ends[0] + BARS as f64 * step];
     let frame = Frame { edges, x, y: [0.0, f64::from(most)] };
     frame.vertical(scene, Unit::Whole, "");
@@ -112,7 +112,7 @@ fn histogram(scene: &mut Scene, edges: [f64; 4], name: &str, unit: Unit, values:
     frame.horizontal(scene, unit, name);
 }
 
-/// At most `most` clients, evenly spread over all.
+/// At most `most` clients at equal distances.
 pub(crate) fn spread(clients: &[ClientStatistics], most: usize) -> Vec<&ClientStatistics> {
     let count = clients.len().min(most);
     (0..count).map(|place| &clients[place * clients.len() / count]).collect()
@@ -126,7 +126,7 @@ mod tests {
     use fedtvd_data::split::Partition;
 
     #[test]
-    fn a_bubble_stands_for_every_count_and_its_area_for_how_many() {
+    fn every_count_has_a_bubble_with_proportional_area() {
         let partition = Partition { clients: vec![vec![0, 1, 2, 3], vec![4]] };
         let statistics = Statistics::of(&partition, &[0, 0, 0, 0, 1], &Reference::uniform(2));
         let scene = split_chart("x", &statistics, &["a".to_owned(), "b".to_owned()]);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_clients_an_even_choice_is_shown() {
+    fn of_many_clients_an_even_selection_is_shown() {
         let partition = Partition { clients: (0..1000).map(|row| vec![row]).collect() };
         let statistics = Statistics::of(&partition, &vec![0; 1000], &Reference::uniform(2));
         let shown = spread(&statistics.clients, 100);

@@ -1,16 +1,16 @@
-//! A split for the terminal: a line per client, a mark per class.
+//! A split as text for a terminal: a line per client, a symbol per class.
 
 use super::split::spread;
 use fedtvd_data::statistics::{ClientStatistics, Statistics};
 use std::fmt::Write as _;
 
 const MARKS: [char; 5] = [' ', '·', '•', '●', '█'];
-/// Lines and columns that fit on a screen.
+/// Rows and columns that fit on a screen.
 const MOST_CLIENTS: usize = 40;
 const MOST_COLUMNS: usize = 50;
 const BAR: usize = 16;
 
-/// The picture: by client its size, TVD and which share of its rows is of each class.
+/// Size, TVD and class shares of each client.
 pub fn split_text(statistics: &Statistics) -> String {
     let mut by_size = statistics.clients.clone();
     by_size.sort_by_key(|client| std::cmp::Reverse(client.size));
@@ -34,12 +34,11 @@ pub fn split_text(statistics: &Statistics) -> String {
         );
     }
     if shown.len() < by_size.len() {
-        let _ =
-            writeln!(text, "{} of {} clients, from the largest to the smallest", shown.len(), by_size.len());
+        let _ = writeln!(text, "{} of {} clients, from largest to smallest", shown.len(), by_size.len());
     }
-    let column = if per_column > 1 { format!(" ({per_column} classes a column)") } else { String::new() };
-    let _ =
-        writeln!(text, "· below 5 %   • below 20 %   ● below 50 %   █ above, of the client's rows{column}");
+    let column = if per_column > 1 { format!(" ({per_column} classes per column)") } else { String::new() };
+    let _ = writeln!(text, "share of the client's rows: · to 5 %  • to 20 %  ● to 50 %  █ above{column}");
+    text += "TVD: total variation distance of the client's labels to the reference, 0 to 1\n";
     text
 }
 

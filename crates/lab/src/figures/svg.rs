@@ -1,5 +1,5 @@
-//! A chart as SVG, for a file or inside the page. Letters in a file are outlines, so that it looks the same everywhere,
-//! in LaTeX too.
+//! A chart as SVG, for a file or for the page. In files, text is drawn as outlines, so it looks the same everywhere,
+//! including in LaTeX.
 
 use super::font::Font;
 use super::palette::{Colour, LIGHT};
@@ -8,12 +8,12 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use tiny_skia::PathSegment;
 
-/// Where a chart is seen.
+/// Where a chart is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Medium {
-    /// In a file of its own: colours are fixed, the background is white, no font is needed.
+    /// In a file: fixed colours, white background, no font required.
     File,
-    /// Inside the page, whose colours and font it takes.
+    /// In the page, with the page's colours and font.
     Page,
 }
 
@@ -92,7 +92,7 @@ fn paint(item: &Item, medium: Medium) -> String {
         let _ = write!(text, " stroke=\"{}\" stroke-width=\"{width}\"", medium.colour(colour));
         if let Shape::Polyline(points) = &item.shape {
             text += " stroke-linejoin=\"round\"";
-            // A line from a point to itself is a dot.
+            // A line of length 0 with round ends is a dot.
             if points.len() == 2 && points[0] == points[1] {
                 text += " stroke-linecap=\"round\"";
             }
@@ -127,7 +127,7 @@ fn outlined([x, y]: [f64; 2], size: f64, anchor: Anchor, text: &str, font: &Font
     out + "</g>\n"
 }
 
-/// The outlines of all letters that a chart uses.
+/// The outlines of all characters in a chart.
 fn glyphs(items: &[Item], font: &Font) -> String {
     let texts = items.iter().filter_map(|item| match &item.shape {
         Shape::Text { text, .. } => Some(text.as_str()),
@@ -153,7 +153,7 @@ fn segment(segment: PathSegment) -> String {
     }
 }
 
-/// Text that may stand in HTML and SVG.
+/// Text escaped for HTML and SVG.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -1,9 +1,9 @@
-//! The commands that repeat a setting's runs, without directories and worker counts.
+//! The commands that reproduce a setting's runs, without directories and worker counts.
 
 use crate::runs::setting::Setting;
 use fedtvd_run::configuration::{Config, Value};
 
-/// One command per mode of weighing.
+/// One command for each `strategy.mode`.
 pub fn commands(setting: &Setting) -> Vec<String> {
     let mut modes: Vec<(String, Vec<&str>)> = Vec::new();
     for strategy in &setting.strategies {
@@ -40,7 +40,7 @@ fn command(setting: &Setting, mode: &str, labels: &[&str]) -> String {
     format!("fedtvd compare --strategies {} --seeds {seeds}{changes}", shell_quoted(&labels.join(",")))
 }
 
-/// Seeds as `--seeds` takes them, and the seed to count from where that is not the default.
+/// Seeds as `--seeds` takes them, and the first seed if it is not the default.
 fn seeds(seeds: &[u64]) -> (Option<u64>, String) {
     match seeds {
         [first, ..] if seeds.windows(2).all(|pair| pair[1] == pair[0] + 1) => {
@@ -57,7 +57,7 @@ fn bare(value: &Value) -> String {
     }
 }
 
-/// A word as a shell reads it.
+/// A word quoted for a shell.
 pub fn shell_quoted(word: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=+:,%@".contains(letter);
     let bare = !word.is_empty() && word.chars().all(plain);
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_would_split_stands_between_quotes() {
+    fn what_a_shell_would_split_is_quoted() {
         assert_eq!(shell_quoted("fedtvd:lambda=0.5+balanced"), "fedtvd:lambda=0.5+balanced");
         assert_eq!(shell_quoted("model.layers=[\"it's\"]"), "'model.layers=[\"it'\\''s\"]'");
     }

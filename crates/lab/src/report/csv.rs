@@ -1,4 +1,4 @@
-//! A report's numbers for other programs: a line per strategy, and accuracy over rounds.
+//! A report's numbers as CSV: a line per strategy, and accuracy over rounds.
 
 use crate::report::findings::Report;
 use crate::stats::summary::Row;
@@ -29,7 +29,7 @@ const COLUMNS: [&str; 22] = [
     "bytes_down",
 ];
 
-/// `table.csv`: a line per setting and strategy. Accuracies are fractions; what does not apply is empty.
+/// `table.csv`: a line per setting and strategy. Accuracies are fractions; values that do not apply are empty.
 pub(super) fn table(report: &Report) -> String {
     let record = |title: &str, row: &Row| {
         let line = &row.line;
@@ -49,7 +49,7 @@ pub(super) fn table(report: &Report) -> String {
             field(line.wins),
             field(row.pairs),
             field(line.rounds_to_target),
-            field(line.wobble),
+            field(line.round_std),
             line.effective_clients.to_string(),
             field(row.client_mean),
             field(row.client_deviation),
@@ -84,12 +84,12 @@ pub(super) fn curves(report: &Report) -> String {
     csv(std::iter::once(head).chain(lines))
 }
 
-/// A field that may not apply.
+/// A value, or an empty field.
 fn field(value: Option<impl ToString>) -> String {
     value.map_or(String::new(), |value| value.to_string())
 }
 
-/// Records as CSV; a field has quotation marks where it needs them.
+/// Records as CSV; fields are quoted where necessary.
 pub(crate) fn csv(records: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut writer = csv::WriterBuilder::new().flexible(true).from_writer(Vec::new());
     for record in records {

@@ -1,4 +1,4 @@
-//! Findings from runs: everything that tables, figures and pages say, computed once.
+//! A report's content: everything that its tables, figures and pages show, computed once.
 
 use crate::experiments::explanation::Explanation;
 use crate::figures::{
@@ -11,33 +11,33 @@ use crate::report::{commands, csv, latex, markdown, page};
 use crate::runs::collection::Collection;
 use crate::runs::record::{Record, Unfinished};
 use crate::runs::setting::{Setting, place};
-use crate::stats::summary::{Deviation, LAST, LEAST_FOR_A_TEST, Question, Row, rows};
+use crate::stats::summary::{Deviation, LAST, MIN_SEEDS_FOR_P, Row, SummaryOptions, rows};
 use crate::stats::verdict::{listed, verdict, verdict_over_settings};
 use fedtvd_run::configuration::Value;
 use std::fmt::Write as _;
 
-/// A report. Apart from its timing, nothing in it depends on where, when or in how many pieces the runs were made.
+/// A report. Only its timing depends on where, when and by how many processes the runs were made.
 #[derive(Debug)]
 pub struct Report {
-    /// What it is called.
+    /// Its title.
     pub name: String,
-    /// One sentence on all settings.
+    /// The verdict on all settings, in one sentence.
     pub verdict: String,
     /// A part per setting.
     pub parts: Vec<SettingReport>,
     /// All strategies, in the order of the tables.
     pub labels: Vec<String>,
-    /// What a reader should know: runs that are left out.
+    /// Notes for the reader, such as runs that are left out.
     pub notes: Vec<String>,
     /// How the numbers were computed.
     pub method: String,
     /// Versions of the program that made the runs.
     pub versions: Vec<String>,
-    /// How long the runs took, unless that is left out.
+    /// How long the runs took; `None` if not wanted.
     pub timing: Option<Timing>,
-    /// Runs that are not done.
+    /// Unfinished runs, which are left out.
     pub unfinished: Vec<Unfinished>,
-    /// What the strategies' weights make of the paper's three clients, as an SVG file.
+    /// The strategies' weights for the paper's three example clients, as an SVG file.
     pub illustration: Option<String>,
 }
 
@@ -46,43 +46,43 @@ pub struct Report {
 pub struct SettingReport {
     /// Its runs.
     pub setting: Setting,
-    /// The setting in one line or two.
+    /// The setting in one or two lines.
     pub heading: String,
     /// A row per strategy.
     pub rows: Vec<Row>,
-    /// The same as a table.
+    /// The rows as a table.
     pub table: Table,
-    /// One sentence.
+    /// The verdict in one sentence.
     pub verdict: String,
-    /// What can be drawn.
+    /// Its figures.
     pub figures: Vec<Figure>,
-    /// What cannot be drawn, and why.
+    /// Why figures are missing, a sentence for each.
     pub missing: Vec<String>,
-    /// The commands that repeat it.
+    /// The commands that reproduce its runs.
     pub commands: Vec<String>,
 }
 
-/// What a report is asked.
+/// Options of a report.
 #[derive(Clone, Debug, Default)]
-pub struct Request {
-    /// What decides about the numbers.
-    pub question: Question,
-    /// The strategies' order; those that are not named come after these.
+pub struct ReportOptions {
+    /// How the numbers are computed.
+    pub summary: SummaryOptions,
+    /// The order of strategies; those not listed follow.
     pub order: Vec<String>,
-    /// Whether times are left out.
+    /// Whether to leave out timing.
     pub without_timing: bool,
-    /// What it is called. Not what its runs are called: sweeps share runs, which bear the name of the first.
+    /// Its title. The names of its runs are not used: several sweeps can share a run, which has the name of the first.
     pub title: Option<String>,
 }
 
 impl Report {
     /// The report on some runs.
-    pub fn new(mut collection: Collection, request: &Request) -> Self {
-        let timing = (!request.without_timing).then(|| Timing::of(&collection));
-        let name = request.title.clone().unwrap_or_else(|| "Strategies compared".to_owned());
+    pub fn new(mut collection: Collection, options: &ReportOptions) -> Self {
+        let timing = (!options.without_timing).then(|| Timing::of(&collection));
+        let name = options.title.clone().unwrap_or_else(|| "Comparison of strategies".to_owned());
         let order = |label: &str| {
-            let asked = request.order.iter().position(|own| own == label).unwrap_or(request.order.len());
-            (asked, label != request.question.baseline, place(label))
+            let asked = options.order.iter().position(|own| own == label).unwrap_or(options.order.len());
+            (asked, label != options.summary.baseline, place(label))
         };
         let mut labels = collection.labels();
         labels.sort_by_cached_key(|label| order(label));
@@ -92,7 +92,7 @@ impl Report {
         let (notes, illustration) = (notes(&collection), weights_of_the_papers_clients(&collection, &labels));
         let Collection { settings, unfinished, versions, .. } = collection;
         let mut parts: Vec<SettingReport> =
-            settings.into_iter().map(|setting| part(setting, &labels, request)).collect();
+            settings.into_iter().map(|setting| part(setting, &labels, options)).collect();
         number_equal_names(parts.iter_mut().flat_map(|part| &mut part.figures));
         let verdict = match parts.as_slice() {
             [only] => only.verdict.clone(),
@@ -101,11 +101,11 @@ impl Report {
                 verdict_over_settings(&rows, &labels)
             }
         };
-        let method = method(&request.question);
+        let method = method(&options.summary);
         Self { name, verdict, parts, labels, notes, method, versions, timing, unfinished, illustration }
     }
 
-    /// All files of the report: their names inside its folder, and their text.
+    /// All files of the report: file name inside its folder, and content.
     pub fn files(&self) -> Vec<(String, String)> {
         let mut files = vec![
             ("report.html".to_owned(), page::html(self)),
@@ -123,13 +123,13 @@ impl Report {
     }
 }
 
-fn part(setting: Setting, labels: &[String], request: &Request) -> SettingReport {
-    let rows = rows(&setting, &request.question);
+fn part(setting: Setting, labels: &[String], options: &ReportOptions) -> SettingReport {
+    let rows = rows(&setting, &options.summary);
     let (figures, missing) = setting_figures(&setting, labels);
     let line = heading(&setting);
     SettingReport {
         heading: population(&setting).map_or(line.clone(), |more| format!("{line}\n{more}")),
-        table: Table::new(&rows, &request.question),
+        table: Table::new(&rows, &options.summary),
         verdict: verdict(&rows),
         commands: commands::commands(&setting),
         figures,
@@ -139,7 +139,7 @@ fn part(setting: Setting, labels: &[String], request: &Request) -> SettingReport
     }
 }
 
-/// The paper's Figure 1 with the strategies of the runs; `None` where their reference is for other classes.
+/// The paper's Figure 1 with the strategies of the runs; `None` if their reference distribution has other classes.
 fn weights_of_the_papers_clients(collection: &Collection, labels: &[String]) -> Option<String> {
     let strategies = || collection.settings.iter().flat_map(|setting| &setting.strategies);
     let first = |label: &String| strategies().find(|strategy| strategy.label == *label)?.records.first();
@@ -165,33 +165,38 @@ fn notes(collection: &Collection) -> Vec<String> {
         notes.push(format!("Left out because unreadable: {} {runs}.", collection.unreadable));
     }
     if collection.versions.len() > 1 {
-        notes.push(format!("The runs were made by versions {}.", listed(&collection.versions, "and")));
+        notes.push(format!(
+            "The runs were made by different versions of fedtvd: {}.",
+            listed(&collection.versions, "and")
+        ));
     }
     notes
 }
 
-fn method(question: &Question) -> String {
+fn method(options: &SummaryOptions) -> String {
     let mut text = format!(
-        "Accuracy is the mean of the last {LAST} rounds, of all where there are fewer, on the whole test set. "
+        "Accuracy is test accuracy, averaged over the last {LAST} rounds, or over all rounds of a shorter run. "
     );
-    let _ = match question.deviation {
-        Deviation::Seeds => write!(text, "Behind ± stands the deviation (n - 1) over seeds of these means. "),
+    let _ = match options.deviation {
+        Deviation::Seeds => {
+            write!(text, "± is the standard deviation of these averages over seeds (divisor n - 1). ")
+        }
         Deviation::Rounds => write!(
             text,
-            "Behind ± stands, for each of these rounds, the deviation (n - 1) over seeds, averaged over the rounds. "
+            "± is the standard deviation over seeds (divisor n - 1) in each of these rounds, averaged over the rounds. "
         ),
     };
     let _ = write!(
         text,
-        "Differences are paired: the same seed has the same split, initial model and cohorts for all strategies. \
-         Their intervals hold for one comparison at a time; p is corrected for all comparisons of a setting, and is \
-         shown from {LEAST_FOR_A_TEST} seeds on. A difference counts as told where this p is below 0.05, at any number \
-         of seeds."
+        "Differences are paired: with the same seed, all strategies have the same split, initial model and cohorts. \
+         Confidence intervals are for single comparisons; p-values are corrected for all comparisons of a setting by \
+         Holm's method. A difference is significant if its corrected p is below 0.05. With fewer than \
+         {MIN_SEEDS_FOR_P} seeds, p is computed in the same way but not shown."
     );
     text
 }
 
-/// A setting's keys and values as TOML lines.
+/// A setting's keys and values as TOML.
 pub(crate) fn toml(values: &[(&'static str, Value)]) -> String {
     values.iter().map(|(path, value)| format!("{path} = {value}\n")).collect()
 }

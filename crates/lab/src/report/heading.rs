@@ -1,14 +1,14 @@
-//! A setting in one line, as people say it.
+//! A setting described in one line.
 
 use crate::runs::setting::{Setting, shown};
 use fedtvd_core::round::cohort_size;
 use fedtvd_run::configuration::{Config, Value};
 
-/// Data, clients, split, model, seeds and rounds of some runs.
+/// Data set, clients, split, model, seeds and rounds of a setting.
 pub fn heading(setting: &Setting) -> String {
     let kind = setting.value("split.kind").map(shown).unwrap_or_default();
     let clients = match setting.value("split.clients") {
-        // Others have the clients that their data or file has.
+        // The other kinds take the number of clients from the data or the file.
         Some(Value::Whole(clients)) if kind != "natural" && kind != "file" => Some(*clients as usize),
         _ => None,
     };
@@ -17,10 +17,10 @@ pub fn heading(setting: &Setting) -> String {
     describe(&|path| setting.value(path).cloned(), clients, hardened, &seeds(setting))
 }
 
-/// The same of a configuration that is yet to run.
+/// The same for a configuration that has not run yet.
 pub fn heading_of_config(config: &Config, clients: usize, seeds: usize) -> String {
     let hardened = shown(&config.get("strategy.mode")) != "paper";
-    describe(&|path| Some(config.get(path)), Some(clients), hardened, &count(seeds))
+    describe(&|path| Some(config.get(path)), Some(clients), hardened, &seed_count(seeds))
 }
 
 fn describe(
@@ -41,14 +41,16 @@ fn describe(
     };
     let kind = text("split.kind");
     let split = match kind.as_str() {
-        "dirichlet" | "hsu" | "correlated" => format!("{kind} {}", text("split.alpha")),
-        "quantity" => format!("{kind} {}", text("split.beta")),
-        "shards" => format!("{} shards each", text("split.shards")),
-        "labels" => format!("{} labels each", text("split.labels")),
+        "dirichlet" => format!("Dirichlet alpha {}", text("split.alpha")),
+        "hsu" | "correlated" => format!("{kind} alpha {}", text("split.alpha")),
+        "quantity" => format!("{kind} beta {}", text("split.beta")),
+        "shards" => format!("{} shards per client", text("split.shards")),
+        "labels" => format!("{} labels per client", text("split.labels")),
+        "iid" => "IID".to_owned(),
         _ => kind,
     };
     let model = match value("model.layers") {
-        Some(Value::List(lines)) if !lines.is_empty() => "a model of its own".to_owned(),
+        Some(Value::List(lines)) if !lines.is_empty() => "custom model".to_owned(),
         _ => text("model.name"),
     };
     let hardened = if hardened { " · hardened" } else { "" };
@@ -56,32 +58,45 @@ fn describe(
     format!("{set} · {clients} · {split} · {model}{hardened} · {seeds} × {rounds} rounds")
 }
 
-/// How many seeds the strategies have.
+/// The number of seeds of the strategies.
 fn seeds(setting: &Setting) -> String {
     let all = setting.seeds().len();
     let counts = || setting.strategies.iter().map(|strategy| strategy.records.len());
     match (counts().min().unwrap_or(0), counts().max().unwrap_or(0)) {
-        (least, _) if least == all => count(all),
+        (least, _) if least == all => seed_count(all),
         (least, most) if least == most => format!("{least} of {all} seeds"),
         (least, most) => format!("{least} to {most} of {all} seeds"),
     }
 }
 
-/// A number of seeds in words.
-pub(crate) fn count(seeds: usize) -> String {
+/// `1 seed`, `5 seeds`.
+pub(crate) fn seed_count(seeds: usize) -> String {
     if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") }
 }
 
-/// What the clients are like, from all that ever counted.
+/// `last round`, `mean of the last 10 rounds`.
+pub fn last_rounds(count: usize) -> String {
+    if count == 1 { "last round".to_owned() } else { format!("mean of the last {count} rounds") }
+}
+
+/// `5–20 samples`, `20 samples`.
+pub fn samples(least: u64, most: u64) -> String {
+    if least == most { format!("{most} samples") } else { format!("{least}–{most} samples") }
+}
+
+/// Sizes and label skew of all clients that took part in a run.
 pub fn population(setting: &Setting) -> Option<String> {
     let records = setting.strategies.first()?.records.iter();
-    let clients: Vec<_> = records.flat_map(|record| record.counted.values()).collect();
+    let clients: Vec<_> = records.flat_map(|record| record.participants.values()).collect();
     let (least, most) = (clients.iter().map(|c| c.size).min()?, clients.iter().map(|c| c.size).max()?);
     let distances: Vec<f64> = clients.iter().filter_map(|client| client.tvd).collect();
     let distance = match distances.as_slice() {
         [] => String::new(),
-        known => format!("mean TVD {:.2}, ", crate::stats::statistics::mean(known)),
+        known => format!(
+            ", mean total variation distance (TVD) of labels {:.2}",
+            crate::stats::statistics::mean(known)
+        ),
     };
-    let same = if setting.paired { "same split, same start, same cohorts for all · " } else { "" };
-    Some(format!("{same}clients that counted: {distance}sizes {least}–{most}"))
+    let same = if setting.paired { "same split, initial model and cohorts for all · " } else { "" };
+    Some(format!("{same}{} per client{distance}", samples(least, most)))
 }

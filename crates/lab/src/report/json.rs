@@ -1,4 +1,4 @@
-//! A report as one JSON document.
+//! A report as a JSON document.
 
 use crate::report::findings::{Report, SettingReport};
 use crate::report::timing::Timing;

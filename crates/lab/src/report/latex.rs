@@ -1,11 +1,11 @@
-//! Tables for papers: LaTeX with booktabs, the best in bold, the second underlined.
+//! Tables for papers: LaTeX with booktabs, best accuracy in bold, second best underlined.
 
 use crate::report::findings::{Report, SettingReport};
 use crate::report::markdown::column;
 use crate::report::table::Rank;
 use std::fmt::Write as _;
 
-/// `table.tex`: strategies against settings, or the whole table of an only setting.
+/// `table.tex`: strategies by settings; the whole table if there is one setting.
 pub(super) fn table(report: &Report) -> String {
     match report.parts.as_slice() {
         [only] => setting(only),
@@ -52,7 +52,7 @@ fn cell((text, rank): &(String, Option<Rank>)) -> String {
     }
 }
 
-/// Signs as mathematics, so that a minus is one.
+/// Numbers with their signs in math mode.
 fn number(text: &str) -> String {
     let mut out = String::new();
     let mut letters = text.chars().peekable();
@@ -68,7 +68,7 @@ fn number(text: &str) -> String {
     out
 }
 
-/// Text that LaTeX prints as it stands.
+/// Text with LaTeX's special characters escaped.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_are_mathematics_and_special_letters_are_escaped() {
+    fn signs_are_in_math_mode_and_special_characters_are_escaped() {
         assert_eq!(number("+1.20 [-0.50, +2.90]"), "$+$1.20 [$-$0.50, $+$2.90]");
         assert_eq!(number("56.67 ± 3.55"), "56.67 $\\pm$ 3.55");
         assert_eq!((number("—"), number("< 0.001")), ("--".to_owned(), "$<$ 0.001".to_owned()));

@@ -1,5 +1,6 @@
-//! A report in Markdown, which is also what the terminal shows of it.
+//! A report in Markdown, and as text for a terminal.
 
+use crate::report::compact_table::{compact_legend, compact_table};
 use crate::report::findings::{Report, SettingReport};
 use crate::report::table::{Rank, Table, accuracies};
 use crate::report::text_table::text_table;
@@ -24,7 +25,7 @@ fn marked(text: &str, rank: Option<Rank>) -> String {
     }
 }
 
-/// Words that stand for themselves, in a line or in a table's cell.
+/// Text with Markdown's special characters escaped, for a line or a table cell.
 pub(crate) fn escaped(words: &str) -> String {
     let letter = |letter: char| match letter {
         '|' | '*' | '<' | '`' | '\\' => format!("\\{letter}"),
@@ -34,7 +35,7 @@ pub(crate) fn escaped(words: &str) -> String {
     words.chars().map(letter).collect()
 }
 
-/// Strategies against settings.
+/// Accuracy of all strategies in all settings.
 pub fn overview(report: &Report) -> String {
     let heads: Vec<String> = std::iter::once("strategy".to_owned())
         .chain(report.parts.iter().map(|part| escaped(&part.setting.title)))
@@ -56,18 +57,29 @@ pub(crate) fn column(part: &SettingReport, labels: &[String]) -> Vec<(String, Op
     labels.iter().map(cell).collect()
 }
 
-/// What the terminal shows: tables and verdicts.
-pub fn terminal(report: &Report) -> String {
+/// Columns of the narrowest terminal that is cared for.
+const TERMINAL: usize = 80;
+
+/// Tables and verdicts as text. With `compact`, tables have fewer columns and fit a terminal.
+pub fn terminal(report: &Report, compact: bool) -> String {
     let mut text = String::new();
     if report.parts.len() > 1 {
-        let _ = writeln!(text, "{}\n{}\n", overview(report), report.verdict);
+        let table = overview(report);
+        if !compact || table.lines().all(|line| line.chars().count() <= TERMINAL) {
+            let _ = writeln!(text, "{table}");
+        }
+        let _ = writeln!(text, "{}\n", report.verdict);
     }
     for part in &report.parts {
         if report.parts.len() > 1 {
             let _ = writeln!(text, "{}", part.setting.title);
         }
-        let _ = writeln!(text, "{}\n{}{}\n", part.heading, table(&part.table), part.verdict);
+        let table = if compact { compact_table(part, &[]) } else { table(&part.table) };
+        let _ = writeln!(text, "{}\n{table}{}\n", part.heading, part.verdict);
         part.setting.notes.iter().for_each(|note| text += &format!("{note}\n"));
+    }
+    if let (true, Some(part)) = (compact, report.parts.first()) {
+        let _ = writeln!(text, "{}", compact_legend(part));
     }
     report.notes.iter().for_each(|note| text += &format!("{note}\n"));
     text
@@ -89,16 +101,16 @@ pub fn page(report: &Report) -> String {
             let _ = writeln!(text, "![{}](figures/{})\n", figure.title, figure.file_name);
         }
         part.missing.iter().for_each(|why| text += &format!("{why}\n\n"));
-        let _ = writeln!(text, "Repeat it:\n\n```\n{}\n```\n", part.commands.join("\n"));
+        let _ = writeln!(text, "To reproduce:\n\n```\n{}\n```\n", part.commands.join("\n"));
     }
     if report.illustration.is_some() {
-        text += "## What the weights make of the paper's three clients\n\n![Three clients](figures/illustration.svg)\n\n";
+        text += "## Weights of the paper's three example clients\n\n![Weights of three clients](figures/illustration.svg)\n\n";
     }
-    let _ = writeln!(text, "## What the columns mean\n");
-    let mut told: Vec<&str> = Vec::new();
+    let _ = writeln!(text, "## Columns\n");
+    let mut seen: Vec<&str> = Vec::new();
     for column in report.parts.iter().flat_map(|part| &part.table.columns) {
-        if !told.contains(&column.head.as_str()) {
-            told.push(&column.head);
+        if !seen.contains(&column.head.as_str()) {
+            seen.push(&column.head);
             let _ = writeln!(text, "- {}: {}", escaped(&column.head), column.about);
         }
     }

@@ -1,7 +1,8 @@
-//! A report: `findings` computes all of it once, the other files write it as a page, Markdown, LaTeX, CSV and JSON.
-//! `table` decides columns and cells for all of them, `heading` and `commands` what stands above and below.
+//! A report: `findings` computes it once, the other files write it as an HTML page, Markdown, LaTeX, CSV and JSON.
+//! `table` has the columns and cells that all of them show; `heading` and `commands` are the text above and below it.
 
 pub mod commands;
+pub mod compact_table;
 pub(crate) mod csv;
 pub mod findings;
 pub mod heading;

@@ -1,4 +1,4 @@
-//! A report as one self-contained HTML page: it opens from disk, prints, and loads nothing from elsewhere.
+//! A report as one self-contained HTML page: it opens from disk, can be printed, and loads nothing from elsewhere.
 
 use crate::figures::{DARK, Figure, LIGHT, dash_array, dashes, escaped};
 use crate::report::findings::{Report, SettingReport, toml};
@@ -11,7 +11,7 @@ mod table;
 const STYLE: &str = include_str!("page/style.css");
 const SCRIPT: &str = include_str!("page/script.js");
 
-/// The page's text.
+/// The HTML of the page.
 pub(super) fn html(report: &Report) -> String {
     let name = escaped(&report.name);
     let mut text = format!(
@@ -68,7 +68,7 @@ fn section(place: usize, part: &SettingReport, several: bool, labels: &[String])
     }
     let _ = write!(
         text,
-        "<h3>Repeat it</h3>\n<pre class=\"command\">{}</pre>\n<details><summary>Configuration</summary>\n<pre>{}</pre></details>\n\
+        "<h3>Reproduce</h3>\n<pre class=\"command\">{}</pre>\n<details><summary>Configuration</summary>\n<pre>{}</pre></details>\n\
          </section>\n",
         escaped(&part.commands.join("\n")),
         escaped(&toml(&part.setting.values))
@@ -76,7 +76,7 @@ fn section(place: usize, part: &SettingReport, several: bool, labels: &[String])
     text
 }
 
-/// A short piece of a strategy's curve.
+/// A short piece of a strategy's curve, for legends.
 fn swatch(place: usize) -> String {
     let dashes = dash_array(dashes(place));
     format!(
@@ -115,9 +115,9 @@ fn shown(figure: &Figure) -> String {
     )
 }
 
-/// Which strategy's weights the bubbles show: a button for each that has any.
+/// Buttons to choose the strategy whose weights the bubbles show.
 fn switch(strategies: &[(usize, String)]) -> String {
-    let mut text = String::from("<div class=\"switch\" role=\"group\" aria-label=\"whose weights\">");
+    let mut text = String::from("<div class=\"switch\" role=\"group\" aria-label=\"strategy\">");
     for (column, (place, label)) in strategies.iter().enumerate() {
         let pressed = column == 0;
         let _ = write!(
@@ -131,7 +131,7 @@ fn switch(strategies: &[(usize, String)]) -> String {
 }
 
 fn footer(report: &Report) -> String {
-    let mut text = format!("<footer>\n<h2>How it was computed</h2>\n<p>{}</p>\n", escaped(&report.method));
+    let mut text = format!("<footer>\n<h2>Method</h2>\n<p>{}</p>\n", escaped(&report.method));
     for note in &report.notes {
         let _ = writeln!(text, "<p class=\"note\">{}</p>", escaped(note));
     }

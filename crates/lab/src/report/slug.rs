@@ -1,8 +1,8 @@
-//! Words as part of a file's name.
+//! Text as part of a file name.
 
-/// Letters, digits and points as they are, everything else as single hyphens between them.
+/// Keeps letters, digits and dots; every other sequence of characters becomes one hyphen.
 pub fn slug(words: &str) -> String {
-    // A sign is no letter, but tells two values apart.
+    // Without its sign, -0.8 would have the file name of 0.8.
     let words = words.replace("= -", "= minus ");
     let letter = |letter: char| if letter.is_ascii_alphanumeric() || letter == '.' { letter } else { '-' };
     let words: String = words.chars().map(letter).collect();

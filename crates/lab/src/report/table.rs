@@ -1,13 +1,13 @@
-//! A setting's table: columns, cells and what they mean; Markdown, LaTeX and the page print the same one.
+//! A setting's table: columns, cells and their descriptions. Markdown, LaTeX and the HTML page show the same table.
 
-use crate::stats::summary::{Deviation, LAST, Question, Row};
+use crate::stats::summary::{Deviation, LAST, Row, SummaryOptions};
 
 /// One column.
 #[derive(Clone, Debug)]
 pub struct Column {
     /// Its heading.
     pub head: String,
-    /// What it means.
+    /// Its description.
     pub about: String,
     /// One cell per strategy.
     pub cells: Vec<TableCell>,
@@ -16,54 +16,58 @@ pub struct Column {
 /// One cell.
 #[derive(Clone, Debug, Default)]
 pub struct TableCell {
-    /// What is shown.
+    /// The text shown.
     pub text: String,
-    /// What it is sorted by; `None` comes last.
+    /// The value to sort by; `None` comes last.
     pub value: Option<f64>,
-    /// Whether it is the best or the second.
+    /// Whether it is the best or the second best.
     pub rank: Option<Rank>,
 }
 
-/// A place on the podium.
+/// Best or second best.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// None is better.
+    /// No other is better.
     Best,
-    /// Only the best are better.
+    /// Only the best is better.
     Second,
 }
 
-/// The table of a setting: the strategies' labels, and a column per quantity that the runs tell.
+/// The table of a setting: the strategies' labels, and a column for each quantity that the runs recorded.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// The strategies, one per row.
     pub labels: Vec<String>,
-    /// The columns behind the label.
+    /// The columns after the label.
     pub columns: Vec<Column>,
+    /// The target of the column of rounds: an accuracy, or the baseline's final one.
+    pub goal: String,
 }
 
 const NONE: &str = "—";
 
 impl Table {
-    /// The table of some rows, which answer this question.
-    pub fn new(rows: &[Row], question: &Question) -> Self {
+    /// The table of rows that were computed with these options.
+    pub fn new(rows: &[Row], options: &SummaryOptions) -> Self {
         let baseline = rows.iter().find(|row| row.pairs.is_none()).map_or("", |row| &row.line.strategy);
         let column = |head: &str, about: &str, cell: &dyn Fn(&Row) -> Option<(String, f64)>| {
             let cells: Vec<Option<(String, f64)>> = rows.iter().map(cell).collect();
-            let told = cells.iter().any(Option::is_some);
+            let any = cells.iter().any(Option::is_some);
             let cells = cells.into_iter().map(|cell| match cell {
                 Some((text, value)) => TableCell { text, value: Some(value), rank: None },
                 None => TableCell { text: NONE.to_owned(), value: None, rank: None },
             });
-            told.then(|| Column { head: head.to_owned(), about: about.to_owned(), cells: cells.collect() })
+            any.then(|| Column { head: head.to_owned(), about: about.to_owned(), cells: cells.collect() })
         };
         let final_accuracy = || format!("{baseline}'s final accuracy");
-        let goal = question.target.map_or_else(final_accuracy, |target| format!("{} %", points(target)));
-        let spread = match question.deviation {
-            Deviation::Seeds => "mean and deviation over seeds",
-            Deviation::Rounds => "mean over seeds, and deviation over seeds averaged over these rounds",
+        let goal = options.target.map_or_else(final_accuracy, |target| format!("{} %", points(target)));
+        let spread = match options.deviation {
+            Deviation::Seeds => "mean and standard deviation over seeds",
+            Deviation::Rounds => {
+                "mean over seeds, and standard deviation over seeds averaged over these rounds"
+            }
         };
-        let last = format!("mean accuracy of the last {LAST} rounds in %, {spread}");
+        let last = format!("test accuracy in %, averaged over the last {LAST} rounds; {spread}");
         let cells = accuracies(rows).into_iter().zip(rows).map(|((text, rank), row)| TableCell {
             text,
             value: Some(row.line.mean),
@@ -74,56 +78,66 @@ impl Table {
             (!rows.is_empty()).then_some(accuracy),
             column(
                 &format!("vs {baseline}"),
-                "paired difference in points and its 95 % interval by Student's t",
+                "paired difference in percentage points, with 95 % confidence interval (Student's t)",
                 &|row| {
                     let d = row.line.difference?;
                     Some((format!("{:+.2}{}", 100.0 * d, ends(row.line.low, row.line.high)), d))
                 },
             ),
-            column("bootstrap", "the same interval by bootstrap (BCa, 10,000 draws)", &|row| {
-                let (low, high) = (row.bootstrap_low, row.bootstrap_high);
-                Some((ends(low, high).trim_start().to_owned(), low?))
-            }),
-            column("p", "paired t-test, corrected by Holm for the number of strategies", &|row| {
+            column(
+                "bootstrap",
+                "95 % bootstrap confidence interval of the difference (BCa, 10,000 resamples)",
+                &|row| {
+                    let (low, high) = (row.bootstrap_low, row.bootstrap_high);
+                    Some((ends(low, high).trim_start().to_owned(), low?))
+                },
+            ),
+            column("p", "p-value of a paired t-test, Holm-corrected for the number of strategies", &|row| {
                 row.p_holm.map(|p| (p_text(p), p))
             }),
-            column("wins", "seeds in which it is better", &|row| {
+            column("wins", "seeds in which it is better than the baseline", &|row| {
                 let (wins, pairs) = (row.line.wins?, row.pairs.filter(|pairs| *pairs > 0)?);
                 Some((format!("{wins}/{pairs}"), wins as f64 / pairs as f64))
             }),
-            column("rounds", &format!("until the mean curve reaches {goal}"), &|row| {
+            column("rounds", &format!("rounds until the mean accuracy reaches {goal}"), &|row| {
                 Some(match row.line.rounds_to_target {
                     Some(rounds) => (rounds.to_string(), rounds as f64),
                     None => ("never".to_owned(), f64::INFINITY),
                 })
             }),
-            column("wobble", &format!("deviation between the last {LAST} rounds, in points"), &|row| {
-                row.line.wobble.map(|wobble| (points(wobble), wobble))
-            }),
-            column("counted", "effective number of clients per round, 1 / Σ s²", &|row| {
+            column(
+                "round-to-round SD",
+                &format!("standard deviation between the last {LAST} rounds, in percentage points"),
+                &|row| row.line.round_std.map(|std| (points(std), std)),
+            ),
+            column("effective clients", "effective number of clients per round, 1 / Σ weight²", &|row| {
                 Some((format!("{:.1}", row.line.effective_clients), row.line.effective_clients))
             }),
-            column("own", "mean accuracy over clients, each on its own label distribution, in %", &|row| {
-                row.client_mean.map(|own| (points(own), own))
-            }),
-            column("spread", "deviation of this accuracy over clients, in points", &|row| {
+            column(
+                "per-client accuracy",
+                "mean over clients of the accuracy on the client's label distribution, in %",
+                &|row| row.client_mean.map(|own| (points(own), own)),
+            ),
+            column("spread", "standard deviation of per-client accuracy, in percentage points", &|row| {
                 row.client_deviation.map(|spread| (points(spread), spread))
             }),
-            column("worst tenth", "mean accuracy of the worst tenth of the clients, in %", &|row| {
-                row.worst_decile.map(|worst| (points(worst), worst))
-            }),
-            column("MB", "megabytes that the clients of a run send and are sent", &|row| {
+            column(
+                "worst tenth",
+                "mean per-client accuracy of the worst tenth of the clients, in %",
+                &|row| row.worst_decile.map(|worst| (points(worst), worst)),
+            ),
+            column("MB", "megabytes that all clients of a run upload and download", &|row| {
                 let bytes = row.bytes_up + row.bytes_down;
                 Some((format!("{:.1}", bytes / 1e6), bytes))
             }),
         ];
         let columns = columns.into_iter().flatten().collect();
-        Self { labels: rows.iter().map(|row| row.line.strategy.clone()).collect(), columns }
+        Self { labels: rows.iter().map(|row| row.line.strategy.clone()).collect(), columns, goal }
     }
 }
 
-/// Row by row mean and deviation in per cent, and who is best. Means over different seeds are not ranked; behind each
-/// stands then over how many seeds it is.
+/// Mean and standard deviation of each row in per cent, and its rank. Means over different seeds are not ranked, and
+/// the number of seeds follows each of them.
 pub fn accuracies(rows: &[Row]) -> Vec<(String, Option<Rank>)> {
     let alike = rows.iter().all(|row| row.seeds == rows[0].seeds);
     let means: Vec<Option<f64>> = rows.iter().map(|row| Some(row.line.mean).filter(|_| alike)).collect();
@@ -150,14 +164,14 @@ fn p_text(p: f64) -> String {
     if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
 }
 
-/// Who is best and second among numbers as they are printed, in per cent with two digits; equals share their place.
+/// Ranks of values as they are printed, in per cent with two digits; ties share a rank.
 fn ranks(values: &[Option<f64>]) -> Vec<Option<Rank>> {
     let printed = |value: f64| (1e4 * value).round() as i64;
     let mut places: Vec<i64> = values.iter().flatten().map(|value| printed(*value)).collect();
     places.sort_unstable_by(|a, b| b.cmp(a));
     places.dedup();
     let rank = |value: &Option<f64>| match (*value).map(printed) {
-        // Of one nothing is the best.
+        // A single value has no rank.
         Some(_) if values.iter().flatten().count() < 2 => None,
         Some(value) if places.first() == Some(&value) => Some(Rank::Best),
         Some(value) if places.get(1) == Some(&value) => Some(Rank::Second),
@@ -171,11 +185,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equals_as_printed_share_a_place() {
+    fn values_that_print_alike_share_a_rank() {
         let some = |values: &[f64]| ranks(&values.iter().copied().map(Some).collect::<Vec<_>>());
         let (best, second) = (Some(Rank::Best), Some(Rank::Second));
         assert_eq!(some(&[0.50001, 0.5, 0.4, 0.3]), [best, best, second, None]);
-        assert_eq!(some(&[0.5]), [None], "one alone is not the best");
+        assert_eq!(some(&[0.5]), [None], "a single value has no rank");
         assert_eq!(ranks(&[Some(0.1), None, Some(0.2)]), [second, None, best]);
     }
 }

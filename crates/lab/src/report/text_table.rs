@@ -1,6 +1,6 @@
-//! A Markdown table whose columns are aligned also as plain text.
+//! A Markdown table that is also aligned as plain text.
 
-/// The table: its first columns, so many, are words, the others are numbers.
+/// The table; the first `words` columns are aligned left, the others right.
 pub(crate) fn text_table(words: usize, heads: &[String], lines: &[Vec<String>]) -> String {
     let wide = |column: usize| {
         let cells = lines.iter().map(|line| line[column].chars().count());
@@ -27,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_left_and_numbers_right() {
+    fn words_are_aligned_left_and_numbers_right() {
         let row = |cells: [&str; 3]| cells.map(str::to_owned).to_vec();
         let table = text_table(2, &row(["who", "where", "%"]), &[row(["fedtvd", "α", "7"])]);
         let expected = "| who    | where |   % |\n| ------ | ----- | --: |\n| fedtvd | α     |   7 |\n";

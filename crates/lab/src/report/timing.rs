@@ -1,36 +1,36 @@
-//! How long runs took and on what: the part of a report that depends on where and when they were made.
+//! How long runs took and on which machine: the part of a report that is not reproducible.
 
 use crate::runs::collection::Collection;
 use crate::runs::record::Record;
 use crate::stats::statistics::mean;
 use serde::Serialize;
 
-/// Times of all runs.
+/// Timing of all runs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Timing {
-    /// The machines' fingerprints.
+    /// The machines' architectures, instruction sets and caches.
     pub machines: Vec<String>,
     /// A line per setting and strategy.
     pub lines: Vec<TimingLine>,
 }
 
-/// Times of a strategy's runs, means over seeds.
+/// Timing of a strategy's runs, means over seeds.
 #[derive(Clone, Debug, Serialize)]
 pub struct TimingLine {
     /// The strategy's label.
     pub strategy: String,
     /// The setting's title.
     pub setting: String,
-    /// Seconds that all rounds took.
+    /// Duration of all rounds in seconds.
     pub seconds: f64,
-    /// Samples trained on, per second.
+    /// Training samples per second.
     pub images_per_second: f64,
-    /// Most memory that the process had; null where no system told.
+    /// Peak memory of the process; null if unknown.
     pub peak_memory_bytes: Option<f64>,
 }
 
 impl Timing {
-    /// The times of a collection's runs.
+    /// The timing of a collection's runs.
     pub fn of(collection: &Collection) -> Self {
         let mut lines = Vec::new();
         let mut machines: Vec<String> = Vec::new();
@@ -55,7 +55,7 @@ impl Timing {
         Self { machines, lines }
     }
 
-    /// Headings of a table of the lines.
+    /// Column headings.
     pub fn heads(&self) -> [&'static str; 5] {
         ["strategy", "setting", "seconds", "images/s", "peak MB"]
     }
@@ -74,11 +74,11 @@ fn machine(record: &Record) -> String {
 }
 
 impl TimingLine {
-    /// As a table shows it.
+    /// The cells of its table row.
     pub fn cells(&self) -> [String; 5] {
         [
             self.strategy.clone(),
-            if self.setting.is_empty() { "the only one".to_owned() } else { self.setting.clone() },
+            if self.setting.is_empty() { "—".to_owned() } else { self.setting.clone() },
             format!("{:.1}", self.seconds),
             format!("{:.0}", self.images_per_second),
             self.peak_memory_bytes.map_or("—".to_owned(), |bytes| format!("{:.0}", bytes / 1e6)),

@@ -1,10 +1,10 @@
-//! What a reader should know before comparing a setting's strategies: splits and seeds that are not the same for all.
+//! Notes for readers who compare a setting's strategies: splits and seeds that are not the same for all.
 
 use crate::runs::setting::Strategy;
 use crate::stats::verdict::listed;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Seeds whose runs did not all have the same split or data, so that their differences are not paired.
+/// Seeds whose runs do not all have the same split and data, so their differences are not paired.
 pub(crate) fn odd_splits(strategies: &[Strategy]) -> Vec<String> {
     let mut made: BTreeMap<u64, Vec<(&str, &str)>> = BTreeMap::new();
     for record in strategies.iter().flat_map(|strategy| &strategy.records) {
@@ -13,7 +13,7 @@ pub(crate) fn odd_splits(strategies: &[Strategy]) -> Vec<String> {
     }
     let odd = made.iter().filter(|(_, hashes)| hashes.iter().any(|own| own != &hashes[0]));
     odd.map(|(seed, _)| {
-        format!("The runs with seed {seed} do not all have the same split of the same data: differences between them are not paired.")
+        format!("The runs with seed {seed} do not all have the same split of the same data, so their differences are not paired.")
     })
     .collect()
 }
@@ -24,8 +24,8 @@ pub(crate) fn all_seeds(strategies: &[Strategy]) -> Vec<u64> {
     records.map(|record| record.summary.seed).collect::<BTreeSet<u64>>().into_iter().collect()
 }
 
-/// Strategies that do not have all seeds, so that their accuracies are not over the same ones as the others'; those with
-/// the same seeds in one sentence.
+/// Strategies that lack some seeds, so their accuracies are means over other seeds; one sentence for all strategies with
+/// the same seeds.
 pub(crate) fn fewer_seeds(strategies: &[Strategy]) -> Vec<String> {
     let all = all_seeds(strategies).len();
     let mut alike: BTreeMap<Vec<u64>, Vec<String>> = BTreeMap::new();
@@ -38,8 +38,8 @@ pub(crate) fn fewer_seeds(strategies: &[Strategy]) -> Vec<String> {
         .map(|(seeds, labels)| {
             let named: Vec<String> = seeds.iter().map(u64::to_string).collect();
             format!(
-                "Of {} there are {} of {all} seeds ({}): accuracies are over these alone, differences over the \
-                 seeds that the baseline has too.",
+                "{}: only {} of {all} seeds ({}). Accuracy is the mean over these seeds, differences are over the \
+                 seeds shared with the baseline.",
                 listed(labels, "and"),
                 seeds.len(),
                 named.join(", ")

@@ -1,4 +1,4 @@
-//! Run directories, wherever they are, sorted into settings by what they contain.
+//! Finds run directories and groups them into settings by their content.
 
 use crate::runs::record::{Found, Record, RecordError, Unfinished, read};
 use crate::runs::setting::{Setting, settings};
@@ -6,20 +6,20 @@ use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// All runs that a report is about. Nothing in it depends on where the runs are or in which order they were found.
+/// All runs of a report. It does not depend on where the runs are or in which order they were found.
 #[derive(Debug)]
 pub struct Collection {
-    /// What was run, apart from strategy and seed; at least one.
+    /// The settings, at least one.
     pub settings: Vec<Setting>,
-    /// Runs that are not done and are left out.
+    /// Unfinished runs, which are left out.
     pub unfinished: Vec<Unfinished>,
-    /// How many directories could not be read.
+    /// Number of directories that could not be read.
     pub unreadable: usize,
     /// Versions of the program that made the runs.
     pub versions: Vec<String>,
 }
 
-/// Why there is nothing to report on.
+/// Why there is nothing to report.
 #[derive(Debug, Error)]
 pub enum CollectionError {
     /// A directory that cannot be listed.
@@ -31,27 +31,27 @@ pub enum CollectionError {
         error: io::Error,
     },
     /// No run anywhere.
-    #[error("there is no run below {0}; a run directory has a manifest.json, and \"fedtvd run\" makes one")]
+    #[error("there is no run below {0}; a run directory has a manifest.json, and \"fedtvd run\" creates one")]
     NoRun(String),
-    /// Runs, but none that is done.
+    /// All runs are unfinished.
     #[error(
-        "no run is finished, {0} are begun; \"fedtvd resume DIR\" goes on with one, the same \"fedtvd sweep\" with all of a sweep"
+        "no run is finished, {0} unfinished; \"fedtvd resume DIR\" resumes a run, and repeating a \"fedtvd sweep\" command resumes all of its runs"
     )]
     NoneFinished(usize),
     /// A strategy that no run has.
-    #[error("no run has the strategy {label}; there are {all}")]
+    #[error("no run has the strategy {label}; available: {all}")]
     NoStrategy {
-        /// What was asked for.
+        /// The requested label.
         label: String,
-        /// What there is.
+        /// All labels.
         all: String,
     },
-    /// Nothing but damage.
+    /// No run directory could be read.
     #[error(transparent)]
     Record(#[from] RecordError),
 }
 
-/// The run directories at or below some places, each once.
+/// The run directories at or below these paths, each once.
 pub fn run_directories(places: &[PathBuf]) -> Result<Vec<PathBuf>, CollectionError> {
     let mut found = Vec::new();
     for place in places {
@@ -76,7 +76,7 @@ fn find(place: &Path, found: &mut Vec<PathBuf>) -> Result<(), CollectionError> {
     let failed = |error| CollectionError::List { path: place.display().to_string(), error };
     for entry in std::fs::read_dir(place).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        // Links are not followed: a loop of them would never end.
+        // Symbolic links are not followed, because they can form a loop.
         if entry.file_type().map_err(failed)?.is_dir() {
             find(&entry.path(), found)?;
         }
@@ -85,7 +85,7 @@ fn find(place: &Path, found: &mut Vec<PathBuf>) -> Result<(), CollectionError> {
 }
 
 impl Collection {
-    /// Reads run directories; `problem` hears of those that cannot be read.
+    /// Reads run directories; `problem` is called for each that cannot be read.
     pub fn read(
         directories: &[PathBuf],
         problem: &mut dyn FnMut(&RecordError),
@@ -109,7 +109,7 @@ impl Collection {
         }
     }
 
-    /// Sorts runs into settings.
+    /// Groups runs into settings.
     pub fn of(records: Vec<Record>, mut unfinished: Vec<Unfinished>, unreadable: usize) -> Self {
         let mut versions: Vec<String> = records.iter().map(|run| run.manifest.version.clone()).collect();
         versions.sort();
@@ -118,7 +118,7 @@ impl Collection {
         Self { settings: settings(records), unfinished, unreadable, versions }
     }
 
-    /// Leaves out all strategies but these.
+    /// Keeps only these strategies.
     pub fn keep(&mut self, labels: &[String]) -> Result<(), CollectionError> {
         labels.iter().try_for_each(|label| self.check(label))?;
         for setting in &mut self.settings {
@@ -128,7 +128,7 @@ impl Collection {
         Ok(())
     }
 
-    /// Refuses a strategy that no run has.
+    /// Fails if no run has this strategy.
     pub fn check(&self, label: &str) -> Result<(), CollectionError> {
         let all = self.labels();
         match all.iter().any(|own| own == label) {
@@ -137,7 +137,7 @@ impl Collection {
         }
     }
 
-    /// All labels of strategies, in the order of the settings' tables.
+    /// The labels of all strategies, in the order of the tables.
     pub fn labels(&self) -> Vec<String> {
         let mut labels: Vec<String> = Vec::new();
         for strategy in self.settings.iter().flat_map(|setting| &setting.strategies) {

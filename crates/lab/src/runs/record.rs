@@ -1,4 +1,4 @@
-//! What a report keeps of one run directory.
+//! What a report needs of one run directory.
 
 use fedtvd_core::round::{ClientId, Drift, RoundRecord, Spread};
 use fedtvd_run::configuration::{Config, ConfigError};
@@ -12,55 +12,55 @@ use thiserror::Error;
 pub struct Record {
     /// Its configuration.
     pub config: Config,
-    /// What it was made with.
+    /// Its manifest: versions, hashes and machine.
     pub manifest: Manifest,
-    /// What it came to.
+    /// Its summary.
     pub summary: Summary,
-    /// Accuracy after every round in which the model was evaluated, from 0 to 1.
+    /// Accuracy after every round, from 0 to 1; `None` if not evaluated.
     pub accuracy: Vec<Option<f64>>,
     /// Accuracy after each of the last rounds.
     pub last: Vec<f64>,
-    /// Effective number of clients of every round that counted any.
+    /// Effective number of clients in every round; `None` if no update was aggregated.
     pub effective: Vec<Option<f64>>,
-    /// How far the clients' models pulled apart in every round that tells.
+    /// Client drift in every round; `None` if not recorded.
     pub drift: Vec<Option<Drift>>,
-    /// Accuracy of each class, the mean of the last rounds; `None` where the run did not tell.
+    /// Mean accuracy of each class over the last rounds; `None` if not recorded.
     pub classes: Option<Vec<Option<f64>>>,
-    /// Accuracy on the clients' own label distributions, the mean of the last rounds.
+    /// Per-client accuracy, mean over the last rounds; `None` if not recorded.
     pub clients: Option<Spread>,
-    /// What clients sent in all rounds.
+    /// Bytes uploaded by clients in all rounds.
     pub bytes_up: u64,
-    /// What clients were sent in all rounds.
+    /// Bytes downloaded by clients in all rounds.
     pub bytes_down: u64,
-    /// Every client that ever counted.
-    pub counted: BTreeMap<ClientId, Counted>,
+    /// Every client whose update was aggregated at least once.
+    pub participants: BTreeMap<ClientId, Participant>,
     /// Hash of the final model.
     pub model_hash: String,
 }
 
-/// A client and how much it counted.
+/// A client that took part in a run, and its mean weight.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counted {
+pub struct Participant {
     /// Its training samples.
     pub size: u64,
-    /// Total variation distance of its labels to the reference, where it is known.
+    /// Total variation distance (TVD) of its labels to the reference; `None` if unknown.
     pub tvd: Option<f64>,
-    /// Mean of its weights in the rounds in which it counted.
+    /// Mean of its weights over the rounds in which it took part.
     pub weight: f64,
-    /// In how many rounds it counted.
+    /// Number of rounds in which it took part.
     pub rounds: u32,
 }
 
-/// What a directory holds.
+/// The content of a run directory.
 #[derive(Debug)]
 pub enum Found {
-    /// A run that is done.
+    /// A finished run.
     Finished(Box<Record>),
-    /// A run that is not.
+    /// An unfinished run.
     Unfinished(Unfinished),
 }
 
-/// A run that is not done.
+/// An unfinished run.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 pub struct Unfinished {
     /// The strategy's label.
@@ -69,7 +69,7 @@ pub struct Unfinished {
     pub seed: u64,
     /// Rounds done.
     pub done: usize,
-    /// Rounds asked for.
+    /// Rounds in total.
     pub rounds: u64,
 }
 
@@ -87,18 +87,18 @@ pub enum RecordError {
         /// What is wrong.
         error: ConfigError,
     },
-    /// Fewer lines than the summary speaks of.
+    /// Another number of rounds than in the summary.
     #[error("{path} is damaged: it has {got} rounds and its summary says {expected}")]
     Rounds {
         /// Which file.
         path: String,
-        /// How many lines.
+        /// Rounds found.
         got: usize,
-        /// How many rounds.
+        /// Rounds according to the summary.
         expected: u32,
     },
-    /// No accuracy at the end.
-    #[error("{path}: the model was not evaluated in every one of the last {LAST} rounds")]
+    /// No final accuracy.
+    #[error("{path}: the model was not evaluated in all of the last {LAST} rounds")]
     NotEvaluated {
         /// Which file.
         path: String,
@@ -135,8 +135,7 @@ pub fn read(path: &Path) -> Result<Found, RecordError> {
 }
 
 impl Record {
-    /// The record of a run with these rounds, of which there is at least one; `None` unless the model was evaluated in
-    /// the last ones.
+    /// The record of a run with these rounds, at least one; `None` if the model was not evaluated in all of the last rounds.
     pub fn new(config: Config, manifest: Manifest, summary: Summary, lines: &[RoundRecord]) -> Option<Self> {
         let last = &lines[lines.len().saturating_sub(LAST)..];
         Some(Self {
@@ -148,7 +147,7 @@ impl Record {
             clients: spread(last),
             bytes_up: lines.iter().map(|line| line.bytes_up).sum(),
             bytes_down: lines.iter().map(|line| line.bytes_down).sum(),
-            counted: counted(lines),
+            participants: participants(lines),
             model_hash: lines.last().map(|line| line.model_hash.clone()).unwrap_or_default(),
             config,
             manifest,
@@ -161,28 +160,29 @@ impl Record {
         crate::stats::statistics::mean(&self.last)
     }
 
-    /// How the strategy's weights are taken: `paper` or `hardened`.
+    /// The value of `strategy.mode`: `paper` or `hardened`.
     pub fn mode(&self) -> String {
         crate::runs::setting::shown(&self.config.get("strategy.mode"))
     }
 }
 
-/// Class by class the mean over some rounds; `None` unless every round tells.
+/// Mean accuracy of each class over these rounds; `None` unless recorded in every round.
 fn classes(lines: &[RoundRecord]) -> Option<Vec<Option<f64>>> {
-    let told: Vec<&Vec<Option<f64>>> =
+    let recorded: Vec<&Vec<Option<f64>>> =
         lines.iter().map(|line| line.class_accuracy.as_ref()).collect::<Option<_>>()?;
     let mean = |class: usize| {
-        let values: Vec<f64> = told.iter().filter_map(|round| *round.get(class)?).collect();
+        let values: Vec<f64> = recorded.iter().filter_map(|round| *round.get(class)?).collect();
         (!values.is_empty()).then(|| crate::stats::statistics::mean(&values))
     };
-    Some((0..told.first()?.len()).map(mean).collect())
+    Some((0..recorded.first()?.len()).map(mean).collect())
 }
 
-/// The mean spread of some rounds; `None` unless every round tells.
+/// Per-client accuracy, mean over these rounds; `None` unless recorded in every round.
 fn spread(lines: &[RoundRecord]) -> Option<Spread> {
-    let told: Vec<Spread> = lines.iter().map(|line| line.client_accuracy).collect::<Option<_>>()?;
-    let mean =
-        |part: fn(&Spread) -> f64| crate::stats::statistics::mean(&told.iter().map(part).collect::<Vec<_>>());
+    let recorded: Vec<Spread> = lines.iter().map(|line| line.client_accuracy).collect::<Option<_>>()?;
+    let mean = |part: fn(&Spread) -> f64| {
+        crate::stats::statistics::mean(&recorded.iter().map(part).collect::<Vec<_>>())
+    };
     Some(Spread {
         mean: mean(|spread| spread.mean),
         deviation: mean(|spread| spread.deviation),
@@ -190,12 +190,12 @@ fn spread(lines: &[RoundRecord]) -> Option<Spread> {
     })
 }
 
-fn counted(lines: &[RoundRecord]) -> BTreeMap<ClientId, Counted> {
-    let mut all: BTreeMap<ClientId, Counted> = BTreeMap::new();
+fn participants(lines: &[RoundRecord]) -> BTreeMap<ClientId, Participant> {
+    let mut all: BTreeMap<ClientId, Participant> = BTreeMap::new();
     for client in lines.iter().flat_map(|line| &line.clients) {
         if let Some(weight) = client.weight {
             let (size, tvd) = (client.size, client.tvd);
-            let entry = all.entry(client.client).or_insert(Counted { size, tvd, weight: 0.0, rounds: 0 });
+            let entry = all.entry(client.client).or_insert(Participant { size, tvd, weight: 0.0, rounds: 0 });
             entry.rounds += 1;
             entry.weight += (weight - entry.weight) / f64::from(entry.rounds);
         }

@@ -1,4 +1,4 @@
-//! A setting: all runs whose configurations agree in everything but the strategy and the seed.
+//! A setting: all runs whose configurations differ only in strategy and seed.
 
 use crate::runs::caveats::{all_seeds, fewer_seeds, odd_splits};
 use crate::runs::record::Record;
@@ -9,16 +9,16 @@ use fedtvd_run::configuration::{Config, Key, Value, keys};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Runs that can be compared.
+/// Runs that can be compared with each other.
 #[derive(Debug)]
 pub struct Setting {
-    /// The keys in which it differs from the report's other settings, with its values; empty for an only one.
+    /// The keys and values in which it differs from the report's other settings; empty if it is the only one.
     pub title: String,
     /// Every key that is the same in all of its runs, with its value as TOML.
     pub values: Values,
     /// The strategies, in the order of the registry.
     pub strategies: Vec<Strategy>,
-    /// What a reader should know about these runs.
+    /// Notes for the reader about these runs.
     pub notes: Vec<String>,
     /// Whether all runs of a seed have the same split of the same data.
     pub paired: bool,
@@ -42,7 +42,7 @@ impl Setting {
         all_seeds(&self.strategies)
     }
 
-    /// What stands behind a key.
+    /// The value of a key.
     pub fn value(&self, path: &str) -> Option<&Value> {
         self.values.iter().find(|(own, _)| *own == path).map(|(_, value)| value)
     }
@@ -53,9 +53,9 @@ impl Setting {
     }
 }
 
-/// Sorts runs into settings; neither the order of the runs nor their places matter.
+/// Groups runs into settings; the order of the runs does not matter.
 pub(crate) fn settings(records: Vec<Record>) -> Vec<Setting> {
-    // Where modes differ they are part of the labels.
+    // If modes differ, they become part of the labels.
     let modes: BTreeSet<String> = records.iter().map(Record::mode).collect();
     let mut groups: Vec<(Values, Vec<Record>)> = Vec::new();
     for record in records {
@@ -77,21 +77,21 @@ pub(crate) fn settings(records: Vec<Record>) -> Vec<Setting> {
     groups.into_iter().map(setting).collect()
 }
 
-/// What decides about a run apart from strategy and seed.
+/// All keys that influence a run, except strategy and seed.
 fn values(config: &Config) -> Values {
     let set = config.paths();
     let shared = |path: &str, kind: &ParamKind| match kind {
-        // A seed of its own that was set is part of the setting; one that follows is not.
+        // A seed that is set explicitly is part of the setting; one derived from `seed` is not.
         ParamKind::Seed => set.iter().any(|own| own == path),
         _ => !matches!(path, "name" | "seed" | "evaluation.details") && !path.starts_with("strategy."),
     };
     let keys =
-        keys::ALL.iter().filter(|key| shared(key.path(), &key.param.kind) && !idle(config, key.path()));
+        keys::ALL.iter().filter(|key| shared(key.path(), &key.param.kind) && !unused(config, key.path()));
     keys.map(|key| (key.path(), config.get(key.path()))).collect()
 }
 
-/// Whether a key has no influence, since it belongs to another kind of split.
-fn idle(config: &Config, path: &str) -> bool {
+/// Whether a key has no influence because it belongs to another kind of split.
+pub fn unused(config: &Config, path: &str) -> bool {
     let Value::Text(kind) = config.get("split.kind") else { return false };
     let users: &[&str] = match path {
         "split.alpha" => &["dirichlet", "hsu", "correlated"],
@@ -106,7 +106,7 @@ fn idle(config: &Config, path: &str) -> bool {
     !users.contains(&kind.as_str())
 }
 
-/// By the first key in which two settings differ: numbers by size, all else by its text.
+/// Orders settings by the first key in which they differ: numbers by value, everything else as text.
 fn order(one: &Values, other: &Values) -> Ordering {
     let by_path = |values: &Values| -> BTreeMap<&'static str, Value> { values.iter().cloned().collect() };
     let (one, other) = (by_path(one), by_path(other));
@@ -124,14 +124,14 @@ fn order_of_values(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-/// Keys in which settings differ, with the values that this one has.
+/// The keys in which settings differ, with the values of this one.
 fn title(own: &Values, all: &[Values]) -> String {
     let find = |values: &Values, path: &str| values.iter().find(|(p, _)| *p == path).map(|(_, v)| v.clone());
     let differs = |key: &&Key| {
         let here = find(own, key.path());
         all.iter().map(|values| find(values, key.path())).any(|there| match key.param.kind {
             ParamKind::Seed => there != here,
-            // A key that another setting does not have says nothing that its kind of split does not say.
+            // A key that the other setting lacks is implied by its kind of split.
             _ => matches!((there, &here), (Some(there), Some(here)) if there != *here),
         })
     };
@@ -147,9 +147,9 @@ pub fn shown(value: &Value) -> String {
     value.bare()
 }
 
-/// A setting's runs by strategy and seed, each pair once, and what is odd about them.
+/// A setting's runs by strategy and seed, without duplicates, and notes about them.
 fn strategies(mut records: Vec<Record>, with_mode: bool) -> (Vec<Strategy>, Vec<String>) {
-    // A run with details tells more than the same run without; beyond that the order only has to be the same anywhere.
+    // Of duplicates, a run with details comes first; the rest of the order only has to be deterministic.
     let label = |run: &Record| match run.mode() {
         mode if with_mode && mode != "paper" => format!("{} ({mode})", run.manifest.strategy),
         _ => run.manifest.strategy.clone(),
@@ -174,7 +174,7 @@ fn strategies(mut records: Vec<Record>, with_mode: bool) -> (Vec<Strategy>, Vec<
                 None => strategy.records.push(record),
                 Some(last) if last.accuracy == record.accuracy => {}
                 Some(_) => notes.push(format!(
-                    "{label} with seed {seed} was run twice and came to different results; one of them counts."
+                    "{label} with seed {seed} was run twice with different results; only one of them is used."
                 )),
             },
         }
@@ -182,7 +182,7 @@ fn strategies(mut records: Vec<Record>, with_mode: bool) -> (Vec<Strategy>, Vec<
     (strategies, notes)
 }
 
-/// Where a label stands in tables: by the methods' places in the registry, then by its text.
+/// The sort key of a label: the positions of its methods in the registry, then the text.
 pub(crate) fn place(label: &str) -> (Vec<usize>, String) {
     let plain = label.split(" (").next().unwrap_or(label);
     let place = |word: &str| {

@@ -1,30 +1,29 @@
-//! Intervals without the assumption that differences are normal: Efron's bias-corrected and accelerated bootstrap (BCa).
+//! Confidence intervals that do not assume normal differences: Efron's bias-corrected and accelerated bootstrap (BCa).
 
 use crate::stats::normal::{normal, normal_below};
 use crate::stats::statistics::mean;
 use fedtvd_core::stream::{Purpose, Stream};
 
-/// How often values are drawn again.
+/// Number of bootstrap resamples.
 const RESAMPLES: usize = 10_000;
 
-/// The 95 % interval of the mean of some values; `None` where all of them are the same.
+/// The 95 % confidence interval of the mean; `None` if all values are equal.
 ///
-/// Which values are drawn depends on how many there are and on nothing else, so the same runs have the same interval
-/// everywhere.
+/// The resamples depend only on the number of values, so the same runs give the same interval on every machine.
 pub fn bootstrap(values: &[f64]) -> Option<[f64; 2]> {
     let mut stream = Stream::at(0, Purpose::Bootstrap, values.len() as u32, 0);
     let n = values.len();
     let mut draw = || {
         let mut times = vec![0.0; n];
         (0..n).for_each(|_| times[stream.below(n as u64) as usize] += 1.0);
-        // Summed in the values' own order, so that drawing each of them once gives the mean itself to the bit.
+        // Summed in the order of the values, so that a resample with each value once gives exactly the mean.
         values.iter().zip(times).map(|(value, times)| times * value).sum::<f64>() / n as f64
     };
     let means: Vec<f64> = (0..RESAMPLES).map(|_| draw()).collect();
     bca(values, means)
 }
 
-/// The BCa interval of a mean whose bootstrap distribution is given.
+/// The BCa interval of a mean, given its bootstrap distribution.
 pub fn bca(values: &[f64], mut means: Vec<f64>) -> Option<[f64; 2]> {
     let (n, all) = (values.len() as f64, mean(values));
     means.sort_by(f64::total_cmp);
@@ -32,7 +31,7 @@ pub fn bca(values: &[f64], mut means: Vec<f64>) -> Option<[f64; 2]> {
     let below = means.partition_point(|value| *value < all) as f64;
     let not_above = means.partition_point(|value| *value <= all) as f64;
     let bias = normal((0.5 * (below + not_above) / share).clamp(1e-12, 1.0 - 1e-12));
-    // Leaving value i out moves the mean by (mean - x_i) / (n - 1).
+    // Jackknife: leaving out value i moves the mean by (mean - x_i) / (n - 1).
     let moves: Vec<f64> = values.iter().map(|value| (value - all) / (n - 1.0)).collect();
     let [square, cube] = [2, 3].map(|power| moves.iter().map(|x| x.powi(power)).sum::<f64>());
     if square == 0.0 {
@@ -46,7 +45,7 @@ pub fn bca(values: &[f64], mut means: Vec<f64>) -> Option<[f64; 2]> {
     Some([end(0.025), end(0.975)])
 }
 
-/// The quantile of sorted values, linear between them.
+/// The quantile of sorted values, with linear interpolation.
 fn quantile(sorted: &[f64], probability: f64) -> f64 {
     let place = probability.clamp(0.0, 1.0) * (sorted.len() - 1) as f64;
     let (low, part) = (place.floor() as usize, place.fract());

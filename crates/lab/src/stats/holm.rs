@@ -1,6 +1,6 @@
-//! Holm's correction: p-values of several comparisons, so that together they err as seldom as one.
+//! Holm's correction of p-values for multiple comparisons; it controls the family-wise error rate.
 
-/// Adjusted p-values, in the order of the given ones: the i-th smallest of m times m - i + 1, made monotone, at most 1
+/// Corrected p-values, in the order of the input: the i-th smallest of m times m - i + 1, made monotone, at most 1
 /// (Holm 1979, "A simple sequentially rejective multiple test procedure").
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();

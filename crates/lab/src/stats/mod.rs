@@ -1,5 +1,5 @@
-//! What a handful of seeds says: means, deviations, intervals, paired tests and their correction, and the sentence that
-//! they amount to. `summary` computes a table's row from records; the other files are formulas.
+//! Statistics over a few seeds: means, standard deviations, confidence intervals, paired tests and their correction, and
+//! the verdict in one sentence. `summary` computes a table's rows from records; the other files are formulas.
 
 pub mod bootstrap;
 pub mod holm;

@@ -1,8 +1,8 @@
-//! The standard normal distribution: its probabilities and quantiles.
+//! The standard normal distribution: cumulative probabilities and quantiles.
 
 use std::f64::consts::{PI, SQRT_2};
 
-/// The probability that a standard normal number lies below x.
+/// The cumulative distribution function at x.
 pub fn normal_below(x: f64) -> f64 {
     if x < 0.0 { 0.5 * erfc(-x / SQRT_2) } else { 1.0 - 0.5 * erfc(x / SQRT_2) }
 }
@@ -10,7 +10,7 @@ pub fn normal_below(x: f64) -> f64 {
 /// The quantile of the standard normal distribution, for probabilities strictly between 0 and 1.
 pub fn normal(probability: f64) -> f64 {
     let (mut low, mut high) = (-40.0, 40.0);
-    // 200 halvings reach the last bit of any f64.
+    // 200 bisections reach the last bit of any f64.
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
         if normal_below(middle) < probability {
@@ -22,10 +22,10 @@ pub fn normal(probability: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// 1 - erf x for x from 0 on: the Taylor series near 0, the continued fraction beyond.
+/// 1 - erf x for x >= 0: a series near 0, a continued fraction beyond.
 fn erfc(x: f64) -> f64 {
     if x < 2.0 {
-        // erf x = 2/√π e^(-x²) Σ 2^n x^(2n+1) / (2n+1)!!: all terms are positive, so none cancels.
+        // erf x = 2/√π e^(-x²) Σ 2^n x^(2n+1) / (2n+1)!!: all terms are positive, so there is no cancellation.
         let (mut term, mut sum, mut n) = (x, x, 1.0);
         while term > sum * 1e-17 {
             term *= 2.0 * x * x / (2.0 * n + 1.0);

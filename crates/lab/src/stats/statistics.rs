@@ -1,11 +1,11 @@
-//! Means, deviations and Student's t: what a handful of seeds can tell.
+//! Means, standard deviations and Student's t, for small samples.
 
-/// The mean; 0 of nothing.
+/// The mean; 0 for an empty slice.
 pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// The sample deviation (divided by n - 1); `None` below two values.
+/// The sample standard deviation (divided by n - 1); `None` for fewer than two values.
 pub fn deviation(values: &[f64]) -> Option<f64> {
     let n = values.len();
     if n < 2 {
@@ -15,7 +15,7 @@ pub fn deviation(values: &[f64]) -> Option<f64> {
     Some((values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / (n - 1) as f64).sqrt())
 }
 
-/// The interval that holds the mean with 95 % confidence by Student's t; `None` below two values.
+/// The 95 % confidence interval of the mean by Student's t; `None` for fewer than two values.
 pub fn interval(values: &[f64]) -> Option<[f64; 2]> {
     let deviation = deviation(values)?;
     let half = student(0.975, (values.len() - 1) as f64) * deviation / (values.len() as f64).sqrt();
@@ -23,7 +23,7 @@ pub fn interval(values: &[f64]) -> Option<[f64; 2]> {
     Some([mean - half, mean + half])
 }
 
-/// Two-sided p of the paired t-test that the mean difference is 0; 1 below two differences.
+/// The two-sided p-value of a paired t-test; 1 for fewer than two differences.
 pub fn paired(differences: &[f64]) -> f64 {
     let (n, mean) = (differences.len() as f64, mean(differences));
     match deviation(differences) {
@@ -33,13 +33,13 @@ pub fn paired(differences: &[f64]) -> f64 {
     }
 }
 
-/// The quantile of Student's t, for probabilities from 0.5 to below 1.
+/// The quantile of Student's t distribution, for probabilities from 0.5 to below 1.
 pub fn student(probability: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while student_below(high, freedom) < probability {
         high *= 2.0;
     }
-    // 200 halvings reach the last bit of any f64.
+    // 200 bisections reach the last bit of any f64.
     for _ in 0..200 {
         let middle = 0.5 * (low + high);
         if student_below(middle, freedom) < probability {
@@ -51,12 +51,12 @@ pub fn student(probability: f64, freedom: f64) -> f64 {
     0.5 * (low + high)
 }
 
-/// The probability that Student's t lies below t, for t from 0 on.
+/// The cumulative distribution function of Student's t at t, for t >= 0.
 pub fn student_below(t: f64, freedom: f64) -> f64 {
     1.0 - 0.5 * student_beyond(t, freedom)
 }
 
-/// The probability that Student's t lies further from 0 than t, in either direction; small ones keep all their digits.
+/// The two-sided tail probability of Student's t, P(|T| > t), accurate also where it is small.
 fn student_beyond(t: f64, freedom: f64) -> f64 {
     incomplete_beta(0.5 * freedom, 0.5, freedom / (freedom + t * t))
 }
@@ -69,7 +69,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     if x >= 1.0 {
         return 1.0;
     }
-    // The fraction converges fast on this side only.
+    // The continued fraction converges fast only on this side.
     if x > (a + 1.0) / (a + b + 2.0) {
         return 1.0 - incomplete_beta(b, a, 1.0 - x);
     }
@@ -132,12 +132,12 @@ mod tests {
         let p = paired(&[0.0, 1.0, 2.0, 3.0, 4.0]);
         assert!((p - 0.04742065558431961).abs() < 1e-9, "{p}");
         let [low, _] = interval(&[0.0, 1.0, 2.0, 3.0, 4.0]).unwrap();
-        assert!(low > 0.0, "p below 0.05 and an interval above 0 say the same");
+        assert!(low > 0.0, "p below 0.05 and an interval above 0 are equivalent");
         assert_eq!((paired(&[0.0; 6]), paired(&[0.1; 6]) < 1e-9), (1.0, true));
     }
 
     #[test]
-    fn deviation_divides_by_one_less() {
+    fn the_standard_deviation_divides_by_n_minus_1() {
         assert_eq!(deviation(&[1.0, 3.0]), Some(2f64.sqrt()));
         assert_eq!(deviation(&[1.0]), None);
     }

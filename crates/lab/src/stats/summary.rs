@@ -1,4 +1,4 @@
-//! One line per strategy: what its runs come to, and how it differs from the baseline.
+//! One row per strategy: the results of its runs, and the paired difference to the baseline.
 
 use crate::runs::record::Record;
 use crate::runs::setting::{Setting, Strategy};
@@ -16,60 +16,61 @@ pub struct StrategySummary {
     pub strategy: String,
     /// Mean over seeds of the mean accuracy of the last rounds.
     pub mean: f64,
-    /// Its deviation over seeds.
+    /// Standard deviation over seeds.
     pub std: Option<f64>,
     /// Mean paired difference to the baseline; `None` for the baseline itself.
     pub difference: Option<f64>,
-    /// Low end of its 95 % interval.
+    /// Lower end of its 95 % confidence interval.
     pub low: Option<f64>,
-    /// High end of its 95 % interval.
+    /// Upper end of its 95 % confidence interval.
     pub high: Option<f64>,
-    /// Two-sided p of a paired t-test; `None` below six seeds, where no paired test can say anything.
+    /// Two-sided p-value of a paired t-test, uncorrected; `None` below six seeds.
     pub p: Option<f64>,
     /// Seeds in which it beats the baseline.
     pub wins: Option<usize>,
     /// Round in which the mean curve first reaches the target, which is the baseline's final accuracy unless set.
     pub rounds_to_target: Option<usize>,
-    /// Deviation between the last rounds, averaged over seeds.
-    pub wobble: Option<f64>,
+    /// Round-to-round standard deviation over the last rounds, averaged over seeds.
+    #[serde(rename = "wobble")]
+    pub round_std: Option<f64>,
     /// Mean effective number of clients per round.
     pub effective_clients: f64,
 }
 
-/// A line and what a report adds to it.
+/// A summary and what a report adds to it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
-    /// What a comparison tells too.
+    /// What `compare --json` prints too.
     #[serde(flatten)]
     pub line: StrategySummary,
     /// Its seeds.
     pub seeds: Vec<u64>,
-    /// Seed by seed the mean accuracy of the last rounds.
+    /// Mean accuracy of the last rounds, for each seed.
     pub accuracies: Vec<f64>,
     /// Seeds that it shares with the baseline; `None` for the baseline itself.
     pub pairs: Option<usize>,
-    /// Low end of the difference's 95 % bootstrap interval; `None` below six shared seeds.
+    /// Lower end of the difference's 95 % bootstrap interval; `None` below six shared seeds.
     pub bootstrap_low: Option<f64>,
-    /// High end of it.
+    /// Upper end of it.
     pub bootstrap_high: Option<f64>,
-    /// p after Holm's correction for the number of strategies that are compared with the baseline.
+    /// The p-value after Holm's correction for the number of strategies; `None` below six shared seeds.
     pub p_holm: Option<f64>,
-    /// The same from two shared seeds on: what decides whether a difference counts as told.
+    /// The same for two or more shared seeds: it decides whether a difference is significant.
     #[serde(skip)]
-    pub chance: Option<f64>,
+    pub corrected_p: Option<f64>,
     /// Mean accuracy over clients, each on its own label distribution.
     pub client_mean: Option<f64>,
-    /// Its deviation over clients.
+    /// Its standard deviation over clients.
     pub client_deviation: Option<f64>,
-    /// Mean accuracy of the worst tenth of the clients.
+    /// Mean per-client accuracy of the worst tenth of the clients.
     pub worst_decile: Option<f64>,
-    /// Bytes that the clients of a run sent, mean over seeds.
+    /// Bytes that the clients of a run uploaded, mean over seeds.
     pub bytes_up: f64,
-    /// Bytes that they were sent.
+    /// Bytes that they downloaded.
     pub bytes_down: f64,
 }
 
-/// Which deviation stands behind a mean.
+/// Which standard deviation follows the ± of an accuracy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Deviation {
     /// Over seeds, of the means over the last rounds.
@@ -79,56 +80,32 @@ pub enum Deviation {
     Rounds,
 }
 
-/// What decides about the numbers of a summary.
+/// How a summary is computed.
 #[derive(Clone, Debug, Default)]
-pub struct Question {
-    /// The strategy that others are compared with; the first one where there is none of this name.
+pub struct SummaryOptions {
+    /// The strategy that the others are compared with; the first one if no strategy has this label.
     pub baseline: String,
-    /// The accuracy to reach; the baseline's final one unless set.
+    /// The target accuracy; `None` means the baseline's final accuracy.
     pub target: Option<f64>,
-    /// Which deviation stands behind a mean.
+    /// Which standard deviation follows the ±.
     pub deviation: Deviation,
 }
 
-/// Seeds below which no paired test is made.
-pub const LEAST_FOR_A_TEST: usize = 6;
-
-impl StrategySummary {
-    /// What a comparison's table shows behind the strategy's name: accuracy, difference, wins, rounds, wobble, counted.
-    pub fn cells(&self, seeds: usize) -> [String; 6] {
-        let points = |share: f64| format!("{:.1}", 100.0 * share);
-        let none = || "—".to_owned();
-        let spread = self.std.map_or(String::new(), |std| format!(" ± {}", points(std)));
-        let versus = match (self.difference, self.low, self.high) {
-            (Some(d), Some(low), Some(high)) => {
-                format!("{:+.1} [{:+.1}, {:+.1}]", 100.0 * d, 100.0 * low, 100.0 * high)
-            }
-            (Some(d), ..) => format!("{:+.1}", 100.0 * d),
-            _ => none(),
-        };
-        [
-            points(self.mean) + &spread,
-            versus,
-            self.wins.map_or_else(none, |wins| format!("{wins}/{seeds}")),
-            self.rounds_to_target.map_or_else(|| "never".to_owned(), |rounds| rounds.to_string()),
-            self.wobble.map_or_else(none, points),
-            format!("{:.1}", self.effective_clients),
-        ]
-    }
-}
+/// The number of shared seeds from which on p-values and bootstrap intervals are reported.
+pub const MIN_SEEDS_FOR_P: usize = 6;
 
 /// Rows of a setting's strategies, in their order.
-pub fn rows(setting: &Setting, question: &Question) -> Vec<Row> {
-    let Some(baseline) = setting.strategy(&question.baseline).or(setting.strategies.first()) else {
+pub fn rows(setting: &Setting, options: &SummaryOptions) -> Vec<Row> {
+    let Some(baseline) = setting.strategy(&options.baseline).or(setting.strategies.first()) else {
         return Vec::new();
     };
-    let target = question.target.unwrap_or_else(|| mean(&finals(&baseline.records)));
-    let row = |strategy: &Strategy| row(strategy, baseline, target, question.deviation);
+    let target = options.target.unwrap_or_else(|| mean(&finals(&baseline.records)));
+    let row = |strategy: &Strategy| row(strategy, baseline, target, options.deviation);
     let mut rows: Vec<Row> = setting.strategies.iter().map(row).collect();
-    let compared: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].chance.is_some()).collect();
-    let adjusted = holm(&compared.iter().filter_map(|&place| rows[place].chance).collect::<Vec<_>>());
+    let compared: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].corrected_p.is_some()).collect();
+    let adjusted = holm(&compared.iter().filter_map(|&place| rows[place].corrected_p).collect::<Vec<_>>());
     for (place, p) in compared.into_iter().zip(adjusted) {
-        rows[place].chance = Some(p);
+        rows[place].corrected_p = Some(p);
         rows[place].p_holm = rows[place].line.p.map(|_| p);
     }
     rows
@@ -139,9 +116,9 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let accuracies = finals(records);
     let differences = (strategy.label != baseline.label).then(|| differences(records, &baseline.records));
     let ends = differences.as_deref().and_then(interval);
-    let tested = differences.as_deref().filter(|pairs| pairs.len() >= LEAST_FOR_A_TEST);
+    let tested = differences.as_deref().filter(|pairs| pairs.len() >= MIN_SEEDS_FOR_P);
     let drawn = tested.and_then(bootstrap);
-    let wobbles: Vec<f64> = records.iter().filter_map(|run| deviation(&run.last)).collect();
+    let round_stds: Vec<f64> = records.iter().filter_map(|run| deviation(&run.last)).collect();
     let effective: Vec<f64> =
         records.iter().flat_map(|run| run.effective.iter().copied().flatten()).collect();
     let fairness: Option<Vec<_>> = records.iter().map(|run| run.clients).collect();
@@ -165,7 +142,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
             p: tested.map(paired),
             wins: differences.as_deref().map(|pairs| pairs.iter().filter(|d| **d > 0.0).count()),
             rounds_to_target: mean_curve(records).iter().position(|a| *a >= target).map(|place| place + 1),
-            wobble: (!wobbles.is_empty()).then(|| mean(&wobbles)),
+            round_std: (!round_stds.is_empty()).then(|| mean(&round_stds)),
             effective_clients: mean(&effective),
         },
         seeds: records.iter().map(|record| record.summary.seed).collect(),
@@ -174,7 +151,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         bootstrap_low: drawn.map(|[low, _]| low),
         bootstrap_high: drawn.map(|[_, high]| high),
         p_holm: None,
-        chance: differences.as_deref().filter(|pairs| pairs.len() > 1).map(paired),
+        corrected_p: differences.as_deref().filter(|pairs| pairs.len() > 1).map(paired),
         client_mean: fair(|spread| spread.mean),
         client_deviation: fair(|spread| spread.deviation),
         worst_decile: fair(|spread| spread.worst_decile),
@@ -195,7 +172,7 @@ fn differences(own: &[Record], baseline: &[Record]) -> Vec<f64> {
         .collect()
 }
 
-/// For every one of the last rounds the deviation over seeds, averaged; `None` below two seeds.
+/// The standard deviation over seeds in each of the last rounds, averaged; `None` for fewer than two seeds.
 fn deviation_of_rounds(records: &[Record]) -> Option<f64> {
     let curves: Vec<&[f64]> = records.iter().map(|record| record.last.as_slice()).collect();
     deviation_over_rounds(&curves)
@@ -207,7 +184,7 @@ fn deviation_over_rounds(curves: &[&[f64]]) -> Option<f64> {
     (0..rounds).map(of).collect::<Option<Vec<f64>>>().map(|all| mean(&all))
 }
 
-/// Round by round the mean accuracy over the seeds that were evaluated in it; NaN, a gap in the curve, if none was.
+/// Mean accuracy over seeds in each round; NaN, a gap in the curve, in rounds that were not evaluated.
 pub fn mean_curve(records: &[Record]) -> Vec<f64> {
     let rounds = records.iter().map(|record| record.accuracy.len()).min().unwrap_or(0);
     let of = |round| mean(&records.iter().filter_map(|record| record.accuracy[round]).collect::<Vec<_>>());

@@ -1,32 +1,33 @@
-//! What a setting's numbers say in one sentence, and what they do not say.
+//! The verdict on a setting in one sentence: which differences to the baseline are significant.
 
-use crate::stats::summary::{LEAST_FOR_A_TEST, Row, StrategySummary};
+use crate::report::heading::seed_count;
+use crate::stats::summary::{MIN_SEEDS_FOR_P, Row, StrategySummary};
 
-/// How a strategy stands to the baseline.
+/// How a strategy compares with the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VersusBaseline {
-    /// Above it, beyond what chance does.
+    /// Significantly better.
     Better,
-    /// Below it, beyond what chance does.
+    /// Significantly worse.
     Worse,
-    /// Neither can be told.
-    Open,
+    /// No significant difference.
+    NotSignificant,
 }
 
-/// The level at which a difference counts.
+/// The significance level.
 const LEVEL: f64 = 0.05;
 
 impl Row {
-    /// How the strategy stands to the baseline by Holm's p, however few seeds they share; `None` for the baseline
+    /// The comparison with the baseline by the corrected p-value, for any number of shared seeds; `None` for the baseline
     /// itself.
-    pub fn standing(&self) -> Option<VersusBaseline> {
+    pub fn versus_baseline(&self) -> Option<VersusBaseline> {
         let StrategySummary { difference, .. } = self.line;
         self.pairs?;
-        let told = self.chance.is_some_and(|p| p < LEVEL);
+        let significant = self.corrected_p.is_some_and(|p| p < LEVEL);
         Some(match difference {
-            Some(difference) if told && difference > 0.0 => VersusBaseline::Better,
-            Some(difference) if told && difference < 0.0 => VersusBaseline::Worse,
-            _ => VersusBaseline::Open,
+            Some(difference) if significant && difference > 0.0 => VersusBaseline::Better,
+            Some(difference) if significant && difference < 0.0 => VersusBaseline::Worse,
+            _ => VersusBaseline::NotSignificant,
         })
     }
 }
@@ -39,53 +40,52 @@ pub fn verdict(rows: &[Row]) -> String {
     let others = rows.len() - 1;
     if others == 0 {
         let accuracy = 100.0 * baseline.line.mean;
-        let (count, end) = (baseline.seeds.len(), if baseline.seeds.len() == 1 { "" } else { "s" });
+        let seeds = seed_count(baseline.seeds.len());
         return format!(
-            "{name} comes to {accuracy:.1} % over {count} seed{end}; there is nothing to compare it with."
+            "{name} reaches {accuracy:.1} % accuracy ({seeds}); there is no other strategy to compare it with."
         );
     }
     match seeds {
-        0 => return format!("No strategy shares a seed with {name}, so that nothing can be compared."),
-        1 => return "One seed tells no strategies apart.".to_owned(),
+        0 => return format!("No other strategy shares a seed with {name}, so nothing can be compared."),
+        1 => return "One seed is not enough to compare strategies.".to_owned(),
         _ => {}
     }
-    let of = |standing: VersusBaseline| -> Vec<&Row> {
-        let mut found: Vec<&Row> = rows.iter().filter(|row| row.standing() == Some(standing)).collect();
+    let of = |outcome: VersusBaseline| -> Vec<&Row> {
+        let mut found: Vec<&Row> = rows.iter().filter(|row| row.versus_baseline() == Some(outcome)).collect();
         found.sort_by(|a, b| {
             b.line.difference.unwrap_or(0.0).abs().total_cmp(&a.line.difference.unwrap_or(0.0).abs())
         });
         found
     };
-    let (better, worse, open) =
-        (of(VersusBaseline::Better), of(VersusBaseline::Worse), of(VersusBaseline::Open));
+    let (better, worse, similar) =
+        (of(VersusBaseline::Better), of(VersusBaseline::Worse), of(VersusBaseline::NotSignificant));
     let least = rows.iter().filter_map(|row| row.pairs).min().unwrap_or(seeds);
-    let count = if least == seeds { seeds.to_string() } else { format!("{least} to {seeds}") };
-    let few = least < LEAST_FOR_A_TEST;
-    let at = if few { format!("at only {count} seeds") } else { format!("at {count} seeds") };
+    let seeds = if least == seeds { seed_count(seeds) } else { format!("{least} to {}", seed_count(seeds)) };
     let mut parts = Vec::new();
     if !better.is_empty() {
-        parts.push(format!("{} {} {name}", with_points(&better), are(&better, "better than")));
+        parts.push(format!("{} {} {name}", with_points(&better), are(&better, "significantly better than")));
     }
     if !worse.is_empty() {
-        let than = if better.is_empty() { format!("worse than {name}") } else { "worse".to_owned() };
+        let than = if better.is_empty() { format!(" than {name}") } else { String::new() };
+        let than = format!("significantly worse{than}");
         parts.push(format!("{} {}", with_points(&worse), are(&worse, &than)));
     }
-    if !open.is_empty() {
-        let names: Vec<String> = open.iter().map(|row| row.line.strategy.clone()).collect();
+    if !similar.is_empty() {
+        let names: Vec<String> = similar.iter().map(|row| row.line.strategy.clone()).collect();
         let names = match names.len() {
             many if many > 4 && many == others => format!("any of the {many} others"),
             many if many > 4 => format!("{many} others"),
             _ => listed(&names, "or"),
         };
-        parts.push(format!("no difference between {name} and {names} can be told {at}"));
+        parts.push(format!("no significant difference between {name} and {names}"));
     }
-    let told = !better.is_empty() || !worse.is_empty();
-    // Student's t takes a handful of seeds at its word that they are normal; a reader should be warned.
-    let warning = if told && few && open.is_empty() { format!(" {at}") } else { String::new() };
-    capital(&parts.join("; ")) + &warning + "."
+    // With few seeds, significance rests on the assumption of the t-test that differences are normal.
+    let significant = !better.is_empty() || !worse.is_empty();
+    let only = if significant && least < MIN_SEEDS_FOR_P { "only " } else { "" };
+    format!("{} ({only}{seeds}).", capital(&parts.join("; ")))
 }
 
-/// "a (+1.2 points) and b (+0.4)", the rest by number.
+/// "a (+1.2 points) and b (+0.4)"; beyond four, the rest are counted.
 fn with_points(rows: &[&Row]) -> String {
     const NAMED: usize = 3;
     let mut unit = " points";
@@ -119,46 +119,46 @@ pub(crate) fn listed(words: &[String], last: &str) -> String {
     }
 }
 
-/// One sentence on several settings: how each strategy stands to the baseline in how many of them.
+/// One sentence on several settings: in how many of them each strategy is better or worse than the baseline.
 pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
     let first =
         |rows: &&[Row]| rows.iter().find(|row| row.pairs.is_none()).map(|row| row.line.strategy.clone());
     let mut baselines: Vec<String> = settings.iter().filter_map(first).collect();
     baselines.dedup();
     let [baseline] = baselines.as_slice() else {
-        return format!("{} settings without a common baseline: each has its own verdict.", settings.len());
+        return format!("The {} settings have no common baseline; see the verdict of each.", settings.len());
     };
-    let count = |label: &str, standing: VersusBaseline| {
+    let count = |label: &str, outcome: VersusBaseline| {
         let own = |rows: &&[Row]| {
-            rows.iter().any(|row| row.line.strategy == label && row.standing() == Some(standing))
+            rows.iter().any(|row| row.line.strategy == label && row.versus_baseline() == Some(outcome))
         };
         settings.iter().filter(|rows| own(rows)).count()
     };
-    // Strategies that stand alike are named together.
+    // Strategies with the same counts share a clause.
     let mut alike: Vec<([usize; 3], Vec<String>)> = Vec::new();
     for label in labels.iter().filter(|label| *label != baseline) {
-        let counts = [VersusBaseline::Better, VersusBaseline::Worse, VersusBaseline::Open]
-            .map(|standing| count(label, standing));
+        let counts = [VersusBaseline::Better, VersusBaseline::Worse, VersusBaseline::NotSignificant]
+            .map(|outcome| count(label, outcome));
         match alike.iter_mut().find(|(own, _)| *own == counts) {
             Some((_, names)) => names.push(label.clone()),
             None => alike.push((counts, vec![label.clone()])),
         }
     }
     let word = |(counts, names): &([usize; 3], Vec<String>)| {
-        let told =
-            counts.iter().zip(["better in", "worse in", "undecided in"]).filter(|(times, _)| **times > 0);
-        let told: Vec<String> = told.map(|(times, word)| format!("{word} {times}")).collect();
-        (!told.is_empty()).then(|| format!("{} {}", listed(names, "and"), listed(&told, "and")))
+        let words = ["significantly better in", "significantly worse in", "not significantly different in"];
+        let found = counts.iter().zip(words).filter(|(times, _)| **times > 0);
+        let found: Vec<String> = found.map(|(times, word)| format!("{word} {times}")).collect();
+        (!found.is_empty()).then(|| format!("{} {}", listed(names, "and"), listed(&found, "and")))
     };
     let words: Vec<String> = alike.iter().filter_map(word).collect();
     match words.is_empty() {
-        true => format!("{} settings of {baseline} alone.", settings.len()),
-        false => format!("Against {baseline} in {} settings: {}.", settings.len(), words.join("; ")),
+        true => format!("{} settings with {baseline} only.", settings.len()),
+        false => format!("Compared with {baseline} in {} settings: {}.", settings.len(), words.join("; ")),
     }
 }
 
 fn capital(sentence: &str) -> String {
-    // A label keeps its spelling; only our own words begin with a capital.
+    // A strategy's label keeps its spelling, also at the start of a sentence.
     match sentence.strip_prefix("no ") {
         Some(rest) => format!("No {rest}"),
         None => sentence.to_owned(),

@@ -1,9 +1,9 @@
-//! Accuracies and differences over seeds, and what may be said of them.
+//! Accuracies, differences over seeds, and verdicts.
 
 use crate::runs::{grid, run};
-use crate::{question, report, report_with};
+use crate::{report, report_with, summary_options};
 use fedtvd_lab::runs::record::Record;
-use fedtvd_lab::stats::summary::{Deviation, Question};
+use fedtvd_lab::stats::summary::{Deviation, SummaryOptions};
 
 #[test]
 fn differences_are_paired_over_the_seeds_that_both_have() {
@@ -31,8 +31,8 @@ fn differences_are_paired_over_the_seeds_that_both_have() {
 
 #[test]
 fn a_target_can_be_set() {
-    let question = Question { target: Some(0.6), ..question() };
-    let rows = &report_with(grid(), question).parts[0].rows;
+    let summary = SummaryOptions { target: Some(0.6), ..summary_options() };
+    let rows = &report_with(grid(), summary).parts[0].rows;
     // Mean curves: fedavg 0.2, 0.55; fedtvd 0.3, 0.65.
     assert_eq!((rows[0].line.rounds_to_target, rows[1].line.rounds_to_target), (None, Some(2)));
 }
@@ -53,7 +53,8 @@ fn both_deviations_are_those_of_the_golden_file() {
         (Deviation::Seeds, "def_A_per_seed_mean_then_std", "std_ddof1"),
         (Deviation::Rounds, "def_B_fedeasy_analysis_py", "std"),
     ] {
-        let line = &report_with(records(), Question { deviation, ..question() }).parts[0].rows[0].line;
+        let line =
+            &report_with(records(), SummaryOptions { deviation, ..summary_options() }).parts[0].rows[0].line;
         assert!((line.mean - golden[mean]["mean"].as_f64().unwrap()).abs() < 1e-12, "{}", line.mean);
         assert!((line.std.unwrap() - golden[mean][std].as_f64().unwrap()).abs() < 1e-12, "{:?}", line.std);
     }
@@ -76,22 +77,22 @@ fn from_six_seeds_on_there_are_a_bootstrap_and_a_corrected_test() {
     assert!(five.rows.iter().all(|row| row.p_holm.is_none() && row.bootstrap_low.is_none()));
     let six = &many(6).parts[0];
     let [_, uniform, fedtvd] = six.rows.as_slice() else { panic!("three rows") };
-    // The smaller of two p-values counts twice.
+    // Holm doubles the smaller of two p-values.
     assert!((fedtvd.p_holm.unwrap() / fedtvd.line.p.unwrap() - 2.0).abs() < 1e-12);
     assert_eq!(uniform.p_holm, uniform.line.p);
     assert!(fedtvd.bootstrap_low.unwrap() > 0.09 && fedtvd.bootstrap_high.unwrap() < 0.13);
     assert_eq!(
         six.verdict,
-        "fedtvd (+11.0 points) is better than fedavg; no difference between fedavg and uniform can be told at 6 seeds."
+        "fedtvd (+11.0 points) is significantly better than fedavg; no significant difference between fedavg and uniform (6 seeds)."
     );
 }
 
 #[test]
-fn more_comparisons_ask_for_more_also_below_six_seeds() {
+fn p_is_corrected_for_the_number_of_comparisons_also_below_six_seeds() {
     let of = |others: &[&str]| {
         let runs = [(1, 0.03), (2, 0.05), (3, 0.04), (4, 0.01)].into_iter().flat_map(|(seed, better)| {
             let mut runs = vec![run("fedavg", seed, &[0.5], &[]), run("fedtvd", seed, &[0.5 + better], &[])];
-            // As much better as worse.
+            // Better and worse by the same amount.
             let noise = if seed % 2 == 0 { 0.48 } else { 0.52 };
             runs.extend(others.iter().map(|name| run(name, seed, &[noise], &[])));
             runs
@@ -99,34 +100,45 @@ fn more_comparisons_ask_for_more_also_below_six_seeds() {
         report(runs.collect())
     };
     // t = 0.0325 / (0.0171 / 2) = 3.81 with 3 degrees of freedom: p = 0.032 alone, 0.095 as one of three.
-    assert!(of(&[]).verdict.contains("is better than fedavg at only 4 seeds"), "{}", of(&[]).verdict);
+    let alone = of(&[]).verdict;
+    assert!(alone.contains("is significantly better than fedavg (only 4 seeds)"), "{alone}");
     let three = of(&["uniform", "fedprox"]);
-    assert!(three.verdict.starts_with("No difference between fedavg and fedtvd"), "{}", three.verdict);
+    assert!(
+        three.verdict.starts_with("No significant difference between fedavg and fedtvd"),
+        "{}",
+        three.verdict
+    );
     let row = three.parts[0].rows.iter().find(|row| row.line.strategy == "fedtvd").unwrap();
     assert!(row.line.low.unwrap() > 0.0 && row.line.p.is_none() && row.p_holm.is_none());
 }
 
 #[test]
-fn the_verdict_says_when_nothing_can_be_told() {
+fn the_verdict_says_when_nothing_is_significant() {
     let one = report(vec![run("fedavg", 1, &[0.5], &[]), run("fedtvd", 1, &[0.9], &[])]);
-    assert_eq!(one.verdict, "One seed tells no strategies apart.");
+    assert_eq!(one.verdict, "One seed is not enough to compare strategies.");
     let alone = report(vec![run("fedavg", 1, &[0.5], &[])]);
-    assert_eq!(alone.verdict, "fedavg comes to 50.0 % over 1 seed; there is nothing to compare it with.");
+    assert_eq!(
+        alone.verdict,
+        "fedavg reaches 50.0 % accuracy (1 seed); there is no other strategy to compare it with."
+    );
     let few = (1..=3).flat_map(|seed| {
         [run("fedavg", seed, &[0.5], &[]), run("fedtvd", seed, &[0.6 + 0.001 * seed as f64], &[])]
     });
-    assert_eq!(report(few.collect()).verdict, "fedtvd (+10.2 points) is better than fedavg at only 3 seeds.");
+    assert_eq!(
+        report(few.collect()).verdict,
+        "fedtvd (+10.2 points) is significantly better than fedavg (only 3 seeds)."
+    );
     let noisy = [(1, 0.5), (2, 0.6), (3, 0.4)].into_iter();
     let noisy =
         noisy.flat_map(|(seed, a)| [run("fedavg", seed, &[0.5], &[]), run("fedtvd", seed, &[a], &[])]);
     assert_eq!(
         report(noisy.collect()).verdict,
-        "No difference between fedavg and fedtvd can be told at only 3 seeds."
+        "No significant difference between fedavg and fedtvd (3 seeds)."
     );
 }
 
 #[test]
-fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
+fn strategies_with_fewer_seeds_are_noted_and_not_ranked() {
     let mut records: Vec<Record> = (1..=4)
         .flat_map(|seed| {
             let noise = 0.01 * seed as f64;
@@ -141,21 +153,25 @@ fn strategies_with_other_seeds_are_named_counted_and_not_ranked() {
     let two = [run("fedprox", 1, &[0.60], &[]), run("fedprox", 2, &[0.62], &[])];
     let notes = &report([records.clone(), two.to_vec()].concat()).parts[0].setting.notes;
     assert!(
-        matches!(notes.as_slice(), [note] if note.starts_with("Of fedtvd and fedprox there are 2")),
+        matches!(notes.as_slice(), [note] if note.starts_with("fedtvd and fedprox: only 2 of 4 seeds")),
         "{notes:?}"
     );
     let part = &report(records).parts[0];
     assert_eq!(
         part.setting.notes,
         [
-            "Of fedtvd there are 2 of 4 seeds (1, 2): accuracies are over these alone, differences over the seeds that the baseline has too."
+            "fedtvd: only 2 of 4 seeds (1, 2). Accuracy is the mean over these seeds, differences are over the seeds shared with the baseline."
         ]
     );
     let texts: Vec<&str> = part.table.columns[0].cells.iter().map(|cell| cell.text.as_str()).collect();
     assert_eq!(texts, ["52.50 ± 1.29 (4)", "53.00 ± 2.58 (4)", "61.00 ± 1.41 (2)"]);
     assert!(part.table.columns[0].cells.iter().all(|cell| cell.rank.is_none()));
-    assert!(part.verdict.ends_with("can be told at only 2 to 4 seeds."), "{}", part.verdict);
-    // Fewer seeds are no other split.
+    assert!(
+        part.verdict.starts_with("No significant difference") && part.verdict.ends_with(" (2 to 4 seeds)."),
+        "{}",
+        part.verdict
+    );
+    // Fewer seeds do not mean another split.
     assert!(
         part.heading.contains("2 to 4 of 4 seeds") && part.heading.contains("same split"),
         "{}",

@@ -1,10 +1,11 @@
-//! What people read: page, table, figures and captions.
+//! The files of a report: page, tables, figures and captions.
 
 use crate::runs::{grid, run};
-use crate::{question, report, report_with};
-use fedtvd_lab::report::findings::{Report, Request};
+use crate::{report, report_with, summary_options};
+use fedtvd_lab::report::compact_table::{compact_legend, compact_table};
+use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;
-use fedtvd_lab::stats::summary::{Deviation, Question};
+use fedtvd_lab::stats::summary::{Deviation, SummaryOptions};
 
 #[test]
 fn a_report_without_timing_does_not_depend_on_where_when_or_in_which_order_runs_were_made() {
@@ -19,12 +20,13 @@ fn a_report_without_timing_does_not_depend_on_where_when_or_in_which_order_runs_
 }
 
 #[test]
-fn a_report_is_called_what_was_asked_for_whatever_its_runs_are_called() {
+fn the_title_of_a_report_does_not_depend_on_the_names_of_its_runs() {
     let called = |names: [&str; 2], title: Option<&str>| {
         let [one, two] = names.map(|name| format!("name={name}"));
         let runs = vec![run("fedavg", 1, &[0.5], &[&one]), run("fedtvd", 1, &[0.6], &[&two])];
         let title = title.map(str::to_owned);
-        Report::new(Collection::of(runs, Vec::new(), 0), &Request { title, ..Request::default() }).files()
+        Report::new(Collection::of(runs, Vec::new(), 0), &ReportOptions { title, ..ReportOptions::default() })
+            .files()
     };
     assert_eq!(called(["a", "a"], None), called(["a", "b"], None));
     let page =
@@ -33,9 +35,9 @@ fn a_report_is_called_what_was_asked_for_whatever_its_runs_are_called() {
 }
 
 #[test]
-fn timing_stands_in_a_section_of_its_own_or_nowhere() {
-    let request = Request { question: question(), ..Request::default() };
-    let with = Report::new(Collection::of(grid(), Vec::new(), 0), &request).files();
+fn timing_has_its_own_section_or_is_left_out() {
+    let options = ReportOptions { summary: summary_options(), ..ReportOptions::default() };
+    let with = Report::new(Collection::of(grid(), Vec::new(), 0), &options).files();
     let without = report(grid()).files();
     let text =
         |files: &[(String, String)], name: &str| files.iter().find(|(own, _)| own == name).unwrap().1.clone();
@@ -45,11 +47,14 @@ fn timing_stands_in_a_section_of_its_own_or_nowhere() {
 }
 
 #[test]
-fn several_settings_have_one_sentence_and_one_table_that_says_what_was_not_run() {
+fn several_settings_share_a_verdict_and_a_table_that_shows_what_was_not_run() {
     let mut records = grid();
     records.push(run("uniform", 1, &[0.1, 0.1], &["split.alpha=0.5"]));
     let report = report(records);
-    assert_eq!(report.verdict, "Against fedavg in 2 settings: uniform undecided in 1; fedtvd better in 2.");
+    assert_eq!(
+        report.verdict,
+        "Compared with fedavg in 2 settings: uniform not significantly different in 1; fedtvd significantly better in 2."
+    );
     let files = report.files();
     let text = |name: &str| files.iter().find(|(own, _)| own == name).unwrap().1.as_str();
     assert!(text("report.md").contains("| uniform  |           not run |"), "{}", text("report.md"));
@@ -66,7 +71,7 @@ fn curves_have_a_line_per_run_and_a_column_per_round() {
 }
 
 #[test]
-fn the_page_loads_nothing_and_names_no_place() {
+fn the_page_loads_nothing_and_contains_no_paths() {
     let files = report(grid()).files();
     let page = &files.iter().find(|(name, _)| name == "report.html").unwrap().1;
     assert!(!page.contains("http") && !page.contains("place of") && page.contains("<polyline"));
@@ -80,7 +85,7 @@ fn the_page_loads_nothing_and_names_no_place() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_named_with_the_reason() {
+fn a_missing_figure_is_explained() {
     let part = &report(vec![run("fedavg", 1, &[0.5], &[])]).parts[0];
     assert!(part.missing.iter().any(|why| why.contains("evaluation.details=true")), "{:?}", part.missing);
     assert!(part.missing.iter().any(|why| why.contains("drift")), "{:?}", part.missing);
@@ -89,7 +94,7 @@ fn what_cannot_be_drawn_is_named_with_the_reason() {
 }
 
 #[test]
-fn accuracy_over_clients_on_their_own_labels_stands_in_the_table_with_its_spread_and_its_worst_tenth() {
+fn the_table_has_per_client_accuracy_with_its_spread_and_worst_tenth() {
     let report = report(vec![run("fedavg", 1, &[0.5, 0.7], &["evaluation.details=true"])]);
     let row = &report.parts[0].rows[0];
     assert_eq!((row.client_mean, row.client_deviation, row.worst_decile), (Some(0.6), Some(0.1), Some(0.2)));
@@ -98,16 +103,16 @@ fn accuracy_over_clients_on_their_own_labels_stands_in_the_table_with_its_spread
     let heads: Vec<&str> =
         text.lines().find(|line| line.starts_with("| strategy")).unwrap().split('|').collect();
     let place = |head: &str| heads.iter().position(|cell| cell.trim() == head);
-    assert_eq!(place("own").map(|place| place + 1), place("spread"), "{heads:?}");
+    assert_eq!(place("per-client accuracy").map(|place| place + 1), place("spread"), "{heads:?}");
 }
 
 #[test]
-fn no_file_of_a_report_has_the_name_of_another() {
+fn all_files_of_a_report_have_different_names() {
     let correlated = |correlation: &str| {
         run("fedavg", 1, &[0.5], &["split.kind=correlated", &format!("split.correlation={correlation}")])
     };
     let signs = report(vec![correlated("-0.8"), correlated("0.8")]);
-    // Neither has a letter that a file's name keeps.
+    // Both titles consist of characters that are left out of file names.
     let folders =
         report(["data.set=/a b", "data.set=/a-b"].map(|set| run("fedavg", 1, &[0.5], &[set])).to_vec());
     for report in [signs, folders] {
@@ -120,8 +125,8 @@ fn no_file_of_a_report_has_the_name_of_another() {
 }
 
 #[test]
-fn the_bubbles_have_a_button_for_each_strategy_that_they_know() {
-    // No seed is shared by all: the first strategy's is drawn, which uniform does not have.
+fn the_bubbles_have_a_button_for_each_of_their_strategies() {
+    // No seed is shared by all: that of the first strategy is drawn, which uniform lacks.
     let runs = [("fedavg", 1), ("fedtvd", 1), ("uniform", 2)];
     let files = report(runs.map(|(name, seed)| run(name, seed, &[0.5], &[])).to_vec()).files();
     let page = &files.iter().find(|(name, _)| name == "report.html").unwrap().1;
@@ -132,29 +137,29 @@ fn the_bubbles_have_a_button_for_each_strategy_that_they_know() {
 }
 
 #[test]
-fn captions_tell_the_target_as_people_write_it_and_the_deviation_that_was_asked_for() {
-    let about = |question: Question| {
-        let columns = report_with(grid(), question).parts.remove(0).table.columns;
+fn column_descriptions_name_the_target_and_the_requested_standard_deviation() {
+    let about = |summary: SummaryOptions| {
+        let columns = report_with(grid(), summary).parts.remove(0).table.columns;
         let of = |head: &str| columns.iter().find(|column| column.head == head).unwrap().about.clone();
         (of("rounds"), of("accuracy"))
     };
     let (rounds, accuracy) =
-        about(Question { target: Some(0.57), deviation: Deviation::Rounds, ..question() });
-    assert_eq!(rounds, "until the mean curve reaches 57.00 %");
+        about(SummaryOptions { target: Some(0.57), deviation: Deviation::Rounds, ..summary_options() });
+    assert_eq!(rounds, "rounds until the mean accuracy reaches 57.00 %");
     assert!(accuracy.ends_with("averaged over these rounds"), "{accuracy}");
-    assert!(about(question()).1.ends_with("mean and deviation over seeds"));
+    assert!(about(summary_options()).1.ends_with("mean and standard deviation over seeds"));
     let natural = report(vec![run("fedavg", 1, &[0.5], &["split.kind=natural", "cohort.fraction=0.57"])]);
     let heading = &natural.parts[0].heading;
     assert!(heading.contains(" 57 % of the clients per round"), "{heading}");
 }
 
 #[test]
-fn no_name_breaks_the_lines_and_tables_of_markdown() {
+fn special_characters_do_not_break_markdown() {
     let path = "data.set=\"a|b\"";
     let mut records = grid();
     records.extend(["fedavg", "fedtvd"].map(|name| run(name, 1, &[0.2, 0.4], &[path])));
-    let request = Request { question: question(), ..Request::default() };
-    let mut report = Report::new(Collection::of(records, Vec::new(), 0), &request);
+    let options = ReportOptions { summary: summary_options(), ..ReportOptions::default() };
+    let mut report = Report::new(Collection::of(records, Vec::new(), 0), &options);
     report.name = "mine | *new*\n# yours".to_owned();
     let page = fedtvd_lab::report::markdown::page(&report);
     assert!(page.starts_with("# mine \\| \\*new\\* # yours\n\n"), "{page}");
@@ -165,4 +170,25 @@ fn no_name_breaks_the_lines_and_tables_of_markdown() {
         let counts: Vec<usize> = table.lines().filter(|line| line.starts_with('|')).map(bars).collect();
         assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}\n{table}");
     }
+}
+
+#[test]
+fn the_compact_table_fits_80_columns() {
+    let labels = ["fedavg", "uniform", "fedtvd", "fedtvd+balanced"];
+    let runs = (1..=10).flat_map(|seed| {
+        labels.map(|label| {
+            let better = if label == "fedtvd+balanced" { 0.3 + 0.01 * (seed % 3) as f64 } else { 0.0 };
+            run(label, seed, &[0.2, 0.5 + better + 0.02 * (seed % 2) as f64], &[])
+        })
+    });
+    let report = report(runs.collect());
+    let part = &report.parts[0];
+    let table = compact_table(part, &['o', '+', 'x', '#']) + &compact_legend(part);
+    assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].contains("vs fedavg") && lines[1].contains("strategy"), "{table}");
+    assert!(lines[2].starts_with("o fedavg ") && lines[5].starts_with("# fedtvd+balanced "), "{table}");
+    assert!(lines[5].contains(" 10/10 "), "{table}");
+    let without_marks = compact_table(part, &[]);
+    assert!(without_marks.lines().nth(2).is_some_and(|line| line.starts_with("fedavg ")), "{without_marks}");
 }

@@ -1,4 +1,4 @@
-//! Reports on made-up runs, and statistics against SciPy; one binary, so that it is linked once.
+//! Reports on synthetic runs, and statistics compared with SciPy, in one binary to link only once.
 
 mod comparisons;
 mod files;
@@ -6,20 +6,20 @@ mod runs;
 mod settings;
 mod statistics;
 
-use fedtvd_lab::report::findings::{Report, Request};
+use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::runs::record::Record;
-use fedtvd_lab::stats::summary::Question;
+use fedtvd_lab::stats::summary::SummaryOptions;
 
-fn question() -> Question {
-    Question { baseline: "fedavg".to_owned(), ..Question::default() }
+fn summary_options() -> SummaryOptions {
+    SummaryOptions { baseline: "fedavg".to_owned(), ..SummaryOptions::default() }
 }
 
-fn report_with(records: Vec<Record>, question: Question) -> Report {
-    let request = Request { question, without_timing: true, ..Request::default() };
-    Report::new(Collection::of(records, Vec::new(), 0), &request)
+fn report_with(records: Vec<Record>, summary: SummaryOptions) -> Report {
+    let options = ReportOptions { summary, without_timing: true, ..ReportOptions::default() };
+    Report::new(Collection::of(records, Vec::new(), 0), &options)
 }
 
 fn report(records: Vec<Record>) -> Report {
-    report_with(records, question())
+    report_with(records, summary_options())
 }

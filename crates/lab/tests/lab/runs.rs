@@ -1,4 +1,4 @@
-//! Runs that nobody ran, for tests of what is made of runs.
+//! Synthetic runs for tests of reports.
 
 use fedtvd_core::round::{ClientRecord, RoundRecord, Spread};
 use fedtvd_lab::runs::record::Record;
@@ -11,7 +11,7 @@ pub(crate) fn run(strategy: &str, seed: u64, accuracy: &[f64], changes: &[&str])
     for change in changes {
         config.set(change).expect("tests set keys that exist");
     }
-    // As a run directory gives it back.
+    // As read from a run directory.
     let config = Config::parse(&config.resolved()).expect("what is printed reads back");
     let details = changes.contains(&"evaluation.details=true");
     let lines: Vec<RoundRecord> =

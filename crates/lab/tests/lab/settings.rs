@@ -1,13 +1,13 @@
-//! Which runs belong together, and which are left out.
+//! How runs are grouped into settings, and which are left out.
 
 use crate::runs::{grid, run};
-use crate::{question, report};
-use fedtvd_lab::report::findings::{Report, Request};
+use crate::{report, summary_options};
+use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::runs::record::Unfinished;
 
 #[test]
-fn runs_that_differ_in_strategy_and_seed_alone_are_one_setting() {
+fn runs_that_differ_only_in_strategy_and_seed_are_one_setting() {
     let report = report(grid());
     let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
     assert_eq!(titles, ["split.alpha = 0.1", "split.alpha = 0.5"]);
@@ -17,7 +17,7 @@ fn runs_that_differ_in_strategy_and_seed_alone_are_one_setting() {
 }
 
 #[test]
-fn settings_stand_in_the_order_of_their_numbers() {
+fn settings_are_sorted_by_their_values() {
     let alphas = ["split.alpha=10", "split.alpha=0.5", "split.alpha=1", "split.kind=iid"];
     let report = report(alphas.iter().map(|alpha| run("fedavg", 1, &[0.5], &[alpha])).collect());
     let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
@@ -27,7 +27,7 @@ fn settings_stand_in_the_order_of_their_numbers() {
 }
 
 #[test]
-fn a_key_that_has_no_influence_divides_nothing() {
+fn a_key_without_influence_does_not_separate_settings() {
     let alike = ["split.alpha=0.1", "split.alpha=1"]
         .map(|alpha| run("fedavg", 1, &[0.5], &["split.kind=iid", alpha]))
         .to_vec();
@@ -36,14 +36,14 @@ fn a_key_that_has_no_influence_divides_nothing() {
 }
 
 #[test]
-fn a_seed_that_is_set_in_one_setting_alone_tells_them_apart() {
+fn a_seed_that_is_set_in_only_one_setting_is_in_the_titles() {
     let report = report(vec![run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.6], &["split.seed=7"])]);
     let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
     assert_eq!(titles, ["split.seed = 7", "split.seed follows seed"]);
 }
 
 #[test]
-fn a_run_that_occurs_twice_counts_once() {
+fn a_duplicate_run_is_used_once() {
     let same = [run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.5], &["name=\"again\""])].to_vec();
     let once = report(same);
     assert_eq!(
@@ -59,7 +59,7 @@ fn a_run_that_occurs_twice_counts_once() {
 }
 
 #[test]
-fn of_the_same_run_with_and_without_details_the_one_with_details_counts() {
+fn of_duplicates_the_run_with_details_is_used() {
     for turned in [false, true] {
         let mut records =
             vec![run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.5], &["evaluation.details=true"])];
@@ -71,7 +71,7 @@ fn of_the_same_run_with_and_without_details_the_one_with_details_counts() {
 }
 
 #[test]
-fn different_splits_of_a_seed_are_named() {
+fn different_splits_with_the_same_seed_are_noted() {
     let mut records = vec![run("fedavg", 7, &[0.5], &[]), run("fedtvd", 7, &[0.5], &[])];
     records[1].manifest.split_hash = "another".to_owned();
     let report = report(records);
@@ -85,12 +85,13 @@ fn different_splits_of_a_seed_are_named() {
 fn unfinished_runs_are_named_and_left_out() {
     let left = Unfinished { strategy: "fedtvd".to_owned(), seed: 3, done: 12, rounds: 50 };
     let collection = Collection::of(vec![run("fedavg", 1, &[0.5], &[])], vec![left], 0);
-    let report = Report::new(collection, &Request { question: question(), ..Request::default() });
+    let report =
+        Report::new(collection, &ReportOptions { summary: summary_options(), ..ReportOptions::default() });
     assert_eq!(report.notes, ["Left out because unfinished: fedtvd with seed 3 (12 of 50 rounds)."]);
 }
 
 #[test]
-fn a_hardened_run_beside_a_plain_one_is_another_strategy_and_its_command_says_so() {
+fn a_hardened_run_is_a_separate_strategy_with_its_own_command() {
     let report =
         report(vec![run("fedavg", 1, &[0.5], &[]), run("fedavg", 1, &[0.6], &["strategy.mode=hardened"])]);
     let part = &report.parts[0];
@@ -105,10 +106,10 @@ fn a_hardened_run_beside_a_plain_one_is_another_strategy_and_its_command_says_so
 }
 
 #[test]
-fn strategies_can_be_chosen_and_those_that_no_run_has_are_refused() {
+fn strategies_can_be_selected_and_unknown_ones_are_refused() {
     let mut collection = Collection::of(grid(), Vec::new(), 0);
     let refusal = collection.keep(&["fedprox".to_owned()]).unwrap_err().to_string();
-    assert_eq!(refusal, "no run has the strategy fedprox; there are fedavg, fedtvd");
+    assert_eq!(refusal, "no run has the strategy fedprox; available: fedavg, fedtvd");
     collection.keep(&["fedtvd".to_owned()]).unwrap();
     assert_eq!(collection.labels(), ["fedtvd"]);
 }

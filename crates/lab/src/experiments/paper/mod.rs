@@ -1,4 +1,4 @@
-//! What the paper reports: test accuracy in per cent, mean of the last 10 of 300 rounds, over five runs.
+//! The paper's results: test accuracy in per cent, mean of the last 10 of 300 rounds, over five runs.
 //!
 //! `tables.csv` holds Tables 2, 3 and 4 of Selo, Kundroo, Kim: "FedTVD: Balancing Data Quality and Quantity for Robust
 //! Federated Learning", Future Generation Computer Systems, 2025. What it calls "a standard CNN" for Fashion-MNIST is
@@ -6,7 +6,7 @@
 
 const TABLES: &str = include_str!("tables.csv");
 
-/// One figure of the paper.
+/// One result of the paper's tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Figure {
     /// The table that has it: 2, 3 or 4.
@@ -15,19 +15,19 @@ pub struct Figure {
     pub dataset: String,
     /// Dirichlet's alpha, or `None` for IID.
     pub alpha: Option<f64>,
-    /// How many clients.
+    /// Number of clients.
     pub clients: u64,
-    /// Share of them per round.
+    /// Fraction of clients per round.
     pub participation: f64,
     /// The strategy's label.
     pub strategy: String,
     /// Accuracy in per cent.
     pub mean: f64,
-    /// Its deviation over runs.
+    /// Its standard deviation over runs.
     pub std: f64,
 }
 
-/// All figures, in the order of the tables.
+/// All results, in the order of the tables.
 pub fn figures() -> Vec<Figure> {
     TABLES.lines().skip(1).filter_map(figure).collect()
 }
@@ -44,7 +44,7 @@ fn figure(line: &str) -> Option<Figure> {
         alpha: alpha.parse().ok(),
         clients: clients.parse().ok()?,
         participation: participation.parse().ok()?,
-        // Labels leave out what a strategy does anyway.
+        // A label leaves out parameters that have their default.
         strategy: match lambda {
             Some(lambda) if lambda != 0.5 => format!("{strategy}:lambda={lambda}"),
             _ => strategy.to_owned(),
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn strategies_are_called_as_this_program_calls_them() {
+    fn strategies_have_the_labels_of_this_program() {
         for figure in figures() {
             assert_eq!(notation::strategy(&figure.strategy, []).expect("a strategy").label, figure.strategy);
         }

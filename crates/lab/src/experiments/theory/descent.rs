@@ -1,4 +1,4 @@
-//! The exact minimum of a weighted sum of clients' objectives, and federated descent towards it.
+//! The minimum of a weighted sum of clients' objectives, and federated gradient descent towards it.
 
 use super::logistic::Problem;
 
@@ -24,8 +24,8 @@ impl Objective<'_> {
         (value, sum)
     }
 
-    /// Where it is least, and how much that is: Nesterov's method with the constants of the problem, until the
-    /// gradient is so short that the value is within 1e-12 of the least.
+    /// The minimiser and the minimum, by Nesterov's method with the problem's constants, until the gradient norm
+    /// guarantees a value within 1e-12 of the minimum.
     pub fn minimum(&self) -> (Vec<f64>, f64) {
         let (smooth, convex) = (self.problem.smoothness(), self.problem.convexity());
         let ratio = (convex / smooth).sqrt();
@@ -45,8 +45,8 @@ impl Objective<'_> {
         }
     }
 
-    /// One round: every client takes `steps` full gradient steps from w, and the models are averaged. Beside the
-    /// new model: every client's gradient at w.
+    /// One round: every client takes `steps` full gradient steps from w, and the models are averaged. Returns the new
+    /// model and every client's gradient at w.
     pub fn round(&self, w: &[f64], steps: u32, lr: f64) -> (Vec<f64>, Vec<Vec<f64>>) {
         let mut next = vec![0.0; w.len()];
         let mut firsts = Vec::with_capacity(self.clients.len());
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_near_the_minimum_is_less() {
+    fn no_point_near_the_minimum_is_lower() {
         let problem = small();
         let clients = [vec![0, 1, 2, 3], vec![4, 5, 6, 7, 8, 9, 10, 11]];
         let objective = Objective { problem: &problem, clients: &clients, weights: &[0.25, 0.75] };

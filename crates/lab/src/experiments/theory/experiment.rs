@@ -1,7 +1,8 @@
-//! F(w_T) − F(w*) and F_s(w_T) − F_s(w_s*) over rounds, and δ² along the way, for FedAvg's and FedTVD's weights.
+//! The optimality gaps F(w_T) − F(w*) and F_s(w_T) − F_s(w_s*) and the gradient dissimilarity δ² over rounds, for FedAvg
+//! and FedTVD.
 
 use super::descent::Objective;
-use super::dissent::Dissent;
+use super::dissimilarity::Dissimilarity;
 use super::logistic::Problem;
 use super::reduction::Reduction;
 use fedtvd_core::labels::{Reference, size};
@@ -12,61 +13,61 @@ use fedtvd_core::stream::{Purpose, Stream};
 use fedtvd_run::setup::Setup;
 use serde::Serialize;
 
-/// How the experiment is made.
+/// Parameters of the experiment.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Protocol {
     /// Rounds.
     pub rounds: u32,
     /// Full gradient steps of every client per round.
     pub steps: u32,
-    /// Their length.
+    /// Learning rate.
     pub lr: f64,
-    /// Strength of the ridge, which makes the problem strongly convex.
+    /// Strength of the ridge (L2) penalty, which makes the problem strongly convex.
     pub ridge: f64,
     /// Clients in a random cohort, for δ² under partial participation.
     pub cohort: usize,
-    /// Random cohorts per looked-at round.
+    /// Random cohorts per measured round.
     pub cohorts: u32,
 }
 
 impl Protocol {
-    /// The usual one: four steps a round, as the paper has four epochs.
+    /// The default: four steps per round, like the paper's four epochs.
     pub const USUAL: Self = Self { rounds: 300, steps: 4, lr: 0.5, ridge: 0.01, cohort: 10, cohorts: 100 };
 }
 
-/// The rounds that are looked at, beside the last.
-pub const LOOKS: [u32; 6] = [1, 3, 10, 30, 100, 300];
+/// The rounds that are measured, in addition to the last.
+pub const MEASURED_ROUNDS: [u32; 6] = [1, 3, 10, 30, 100, 300];
 
-/// How far a strategy is after some rounds.
+/// A strategy's optimality gaps after some rounds.
 #[derive(Clone, Debug, Serialize)]
 pub struct Gap {
     /// The strategy's label.
     pub strategy: String,
     /// Rounds done.
     pub round: u32,
-    /// F(w) − F(w*), F weighing clients by size.
+    /// F(w) − F(w*), with clients weighted by size in F.
     pub whole: f64,
-    /// F_s(w) − F_s(w_s*), F_s weighing them as the strategy does.
+    /// F_s(w) − F_s(w_s*), with the strategy's weights in F_s.
     pub own: f64,
-    /// δ² at w as the paper defines the strategy's: even weights for FedAvg, its own for FedTVD.
+    /// δ² at w as the paper defines it: with equal weights for FedAvg, with its weights for FedTVD.
     pub delta: f64,
 }
 
 impl Gap {
-    /// The least constant C with which F(w) − F(w*) ≤ C (1/T + δ²) holds here.
+    /// The smallest constant C for which F(w) − F(w*) ≤ C (1/T + δ²) holds here.
     pub fn constant(&self) -> f64 {
         self.whole / (1.0 / f64::from(self.round) + self.delta)
     }
 }
 
-/// What one split tells.
+/// The results of one split.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
     /// Gaps of both strategies.
     pub gaps: Vec<Gap>,
-    /// F(w_s*) − F(w*): what even perfect training of FedTVD's objective leaves.
+    /// F(w_s*) − F(w*): the gap that remains when FedTVD's objective is minimised.
     pub bias: f64,
-    /// δ² with all clients, and with cohorts where these are fewer.
+    /// δ² with all clients, and with random cohorts if these are smaller.
     pub reductions: Vec<Reduction>,
 }
 
@@ -91,12 +92,12 @@ pub fn finding(setup: &Setup, protocol: &Protocol, seed: u64) -> Result<Finding,
         for round in 1..=protocol.rounds {
             let (next, gradients) =
                 objective(&problem, &clients, &weights).round(&w, protocol.steps, protocol.lr);
-            let looked_at = LOOKS.contains(&round) || round == protocol.rounds;
-            if looked_at {
+            let measured = MEASURED_ROUNDS.contains(&round) || round == protocol.rounds;
+            if measured {
                 let gradients: Vec<&[f64]> = gradients.iter().map(Vec::as_slice).collect();
-                whole.push(Dissent::of(&gradients, &sizes, &weigh.shares("fedtvd", &everyone)?));
+                whole.push(Dissimilarity::of(&gradients, &sizes, &weigh.shares("fedtvd", &everyone)?));
                 let mut stream = Stream::at(seed, Purpose::Cohort, round, 0);
-                // A cohort of everyone is no sample.
+                // A cohort of all clients would not be a sample.
                 let cohorts = if protocol.cohort < everyone.len() { protocol.cohorts } else { 0 };
                 for _ in 0..cohorts {
                     let mut cohort = everyone.clone();
@@ -105,11 +106,11 @@ pub fn finding(setup: &Setup, protocol: &Protocol, seed: u64) -> Result<Finding,
                     cohort.sort_unstable();
                     let own: Vec<&[f64]> = cohort.iter().map(|&k| gradients[k]).collect();
                     let n: Vec<u64> = cohort.iter().map(|&k| sizes[k]).collect();
-                    parts.push(Dissent::of(&own, &n, &weigh.shares("fedtvd", &cohort)?));
+                    parts.push(Dissimilarity::of(&own, &n, &weigh.shares("fedtvd", &cohort)?));
                 }
             }
             w = next;
-            if looked_at {
+            if measured {
                 let gap = |weights: &[f64], least: f64| {
                     objective(&problem, &clients, weights).gradient(&w).0 - least
                 };
@@ -117,8 +118,8 @@ pub fn finding(setup: &Setup, protocol: &Protocol, seed: u64) -> Result<Finding,
                 let gradients: Vec<Vec<f64>> =
                     clients.iter().map(|rows| problem.gradient(rows, &w).1).collect();
                 let gradients: Vec<&[f64]> = gradients.iter().map(Vec::as_slice).collect();
-                let dissent = Dissent::of(&gradients, &sizes, &weights);
-                let delta = if strategy == "fedavg" { dissent.even } else { dissent.weighted };
+                let dissimilarity = Dissimilarity::of(&gradients, &sizes, &weights);
+                let delta = if strategy == "fedavg" { dissimilarity.even } else { dissimilarity.weighted };
                 gaps.push(Gap { strategy: strategy.to_owned(), round, whole, own, delta });
             }
         }
@@ -130,7 +131,7 @@ pub fn finding(setup: &Setup, protocol: &Protocol, seed: u64) -> Result<Finding,
     Ok(Finding { gaps, bias, reductions })
 }
 
-/// Weights of some clients by a strategy's name.
+/// Weights of clients under a named strategy.
 struct Weigh<'a> {
     setup: &'a Setup,
 }

@@ -1,11 +1,12 @@
-//! Softmax regression with a ridge, in f64: smooth and strongly convex, as the paper's bound assumes.
+//! Softmax regression with a ridge penalty, in f64: smooth and strongly convex, as the paper's bound assumes.
 //!
 //! ```text
 //! F_k(w) = 1/n_k Σ_i −ln softmax(W x_i)[y_i] + ridge/2 ‖w‖²
 //! ```
 //!
-//! The Hessian of a sample's loss is (diag(p) − p pᵀ) ⊗ x xᵀ with p = softmax(W x). diag(p) − p pᵀ has no eigenvalue above
-//! 1/2, and x, its constant feature included, has length 1: so every F_k is ridge-strongly convex and (1/2 + ridge)-smooth.
+//! The Hessian of a sample's loss is (diag(p) − p pᵀ) ⊗ x xᵀ with p = softmax(W x). The eigenvalues of diag(p) − p pᵀ are at
+//! most 1/2, and x, including its constant feature, has length 1: every F_k is ridge-strongly convex and
+//! (1/2 + ridge)-smooth.
 
 use fedtvd_core::train::Samples;
 
@@ -18,11 +19,11 @@ pub struct Problem {
     ridge: f64,
 }
 
-/// Side of the squares of pixels that become one feature.
+/// Side length of the average pooling.
 const POOL: usize = 4;
 
 impl Problem {
-    /// The problem of a data set's training rows: images are averaged over squares of 4 × 4 pixels, a constant 1 is
+    /// The problem of a data set's training rows: images are average-pooled over 4 × 4 pixels, a constant feature is
     /// added, and every sample is scaled to length 1.
     pub fn new(samples: &Samples, ridge: f64) -> Self {
         let [channels, high, wide] = samples.shape();
@@ -46,22 +47,22 @@ impl Problem {
         Self { features, labels, width, classes: samples.classes(), ridge }
     }
 
-    /// How many numbers w has.
+    /// The dimension of w.
     pub fn len(&self) -> usize {
         self.width * self.classes
     }
 
-    /// Whether there are no numbers at all.
+    /// Whether the dimension is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The least bound on how fast any gradient changes that holds whatever w and the labels are.
+    /// The smoothness constant: the best Lipschitz bound of the gradient for all w and labels.
     pub fn smoothness(&self) -> f64 {
         0.5 + self.ridge
     }
 
-    /// By how much every F_k is convex at least.
+    /// The strong convexity constant of every F_k.
     pub fn convexity(&self) -> f64 {
         self.ridge
     }
@@ -105,7 +106,7 @@ pub(crate) mod tests {
         Problem::new(&samples, 0.1)
     }
 
-    /// dᵀ ∇²F(w) d over all rows, by central differences, which are right to about 1e-9 here.
+    /// dᵀ ∇²F(w) d over all rows, by central differences, which are accurate to about 1e-9 here.
     fn curvature(problem: &Problem, rows: &[u32], w: &[f64], d: &[f64]) -> f64 {
         let at = |step: f64| {
             let moved: Vec<f64> = w.iter().zip(d).map(|(w, d)| w + step * d).collect();
@@ -121,9 +122,9 @@ pub(crate) mod tests {
         let x = &problem.features[..problem.width];
         assert!(
             (x.iter().map(|x| x * x).sum::<f64>() - 1.0).abs() < 1e-12,
-            "the constant counts in the length"
+            "the length includes the constant feature"
         );
-        // The third class is out of the question, the other two are even: p = (1/2, 1/2, 0).
+        // The third class has probability 0, the other two are equally likely: p = (1/2, 1/2, 0).
         let row = |factor: f64| x.iter().map(move |x| factor * x);
         let w: Vec<f64> = row(30.0).chain(row(30.0)).chain(row(-30.0)).collect();
         let half = 0.5f64.sqrt();
@@ -152,7 +153,7 @@ pub(crate) mod tests {
                 moved[place] += step;
                 problem.gradient(&rows, &moved).0
             };
-            // Central differences are right to about 1e-10 here.
+            // Central differences are accurate to about 1e-10 here.
             let slope = (at(1e-5) - at(-1e-5)) / 2e-5;
             assert!((slope - gradient[place]).abs() < 1e-8, "{place}: {slope} {}", gradient[place]);
         }

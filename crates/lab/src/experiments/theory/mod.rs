@@ -1,7 +1,7 @@
-//! The paper's theory, measured where its assumptions hold: a smooth, strongly convex problem and full participation.
+//! The paper's theory, measured under its assumptions: a smooth, strongly convex problem and full participation.
 
 pub mod descent;
-pub mod dissent;
+pub mod dissimilarity;
 pub mod experiment;
 pub mod logistic;
 pub mod reduction;

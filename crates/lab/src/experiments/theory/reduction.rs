@@ -1,6 +1,6 @@
 //! How often and by how much FedTVD's weights reduce δ², over many comparisons.
 
-use super::dissent::Dissent;
+use super::dissimilarity::Dissimilarity;
 use serde::Serialize;
 
 /// How often and by how much FedTVD's weights reduce δ².
@@ -8,24 +8,25 @@ use serde::Serialize;
 pub struct Reduction {
     /// All clients, or random cohorts.
     pub of: &'static str,
-    /// How many comparisons.
+    /// Number of comparisons.
     pub count: usize,
-    /// Share of them in which it is no more than with 1/K, as the paper has it.
+    /// Fraction of them in which δ² is at most that with 1/K, the paper's definition for FedAvg.
     pub below_even: f64,
-    /// Mean of its ratio to that.
+    /// Mean ratio to δ² with 1/K.
     pub ratio_even: f64,
-    /// Share of them in which it is no more than with FedAvg's own weights.
+    /// Fraction of them in which δ² is at most that with FedAvg's weights.
     pub below_size: f64,
-    /// Mean of its ratio to that.
+    /// Mean ratio to δ² with FedAvg's weights.
     pub ratio_size: f64,
 }
 
 impl Reduction {
-    /// Over these, which are of all clients or of random cohorts.
-    pub fn of(of: &'static str, dissents: &[Dissent]) -> Self {
-        let count = dissents.len();
-        let mean =
-            |value: &dyn Fn(&Dissent) -> f64| dissents.iter().map(value).sum::<f64>() / count.max(1) as f64;
+    /// The summary of these comparisons.
+    pub fn of(of: &'static str, dissimilarities: &[Dissimilarity]) -> Self {
+        let count = dissimilarities.len();
+        let mean = |value: &dyn Fn(&Dissimilarity) -> f64| {
+            dissimilarities.iter().map(value).sum::<f64>() / count.max(1) as f64
+        };
         Self {
             of,
             count,
@@ -42,17 +43,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reduction_counts_what_does_not_rise_and_averages_the_ratios() {
-        let dissent = |even, size, weighted| Dissent { even, size, weighted };
-        let all =
-            [dissent(2.0, 4.0, 2.0), dissent(2.0, 2.0, 3.0), dissent(4.0, 1.0, 1.0), dissent(1.0, 1.0, 2.0)];
-        let told = Reduction::of("cohorts", &all);
+    fn a_reduction_counts_values_that_do_not_increase_and_averages_the_ratios() {
+        let dissimilarity = |even, size, weighted| Dissimilarity { even, size, weighted };
+        let all = [
+            dissimilarity(2.0, 4.0, 2.0),
+            dissimilarity(2.0, 2.0, 3.0),
+            dissimilarity(4.0, 1.0, 1.0),
+            dissimilarity(1.0, 1.0, 2.0),
+        ];
+        let reduction = Reduction::of("cohorts", &all);
         assert_eq!(
-            (told.count, told.below_even, told.below_size),
+            (reduction.count, reduction.below_even, reduction.below_size),
             (4, 0.5, 0.5),
-            "as much as before is no rise"
+            "an equal value is not an increase"
         );
         // (1 + 1.5 + 0.25 + 2) / 4 and (0.5 + 1.5 + 1 + 2) / 4.
-        assert_eq!((told.ratio_even, told.ratio_size), (1.1875, 1.25));
+        assert_eq!((reduction.ratio_even, reduction.ratio_size), (1.1875, 1.25));
     }
 }

@@ -4,7 +4,7 @@ document.documentElement.classList.add("js");
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 const numbers = (text) => text.split(" ").map((word) => (word === "-" ? NaN : Number(word)));
 
-// Tables: a click, or Enter on a heading, sorts; what has no value stays at the end.
+// Tables: a click or Enter on a heading sorts; cells without a value stay at the end.
 for (const table of all("table.sortable")) {
   const body = table.tBodies[0];
   all("thead th", table).forEach((head, column) => {
@@ -29,7 +29,7 @@ for (const table of all("table.sortable")) {
   });
 }
 
-// The LaTeX of a table goes to the clipboard, or is selected where there is none.
+// Copies the LaTeX of a table to the clipboard, or selects it if the clipboard is not available.
 for (const box of all(".copy")) {
   const [button, status, source] = box.children;
   button.addEventListener("click", async () => {
@@ -45,7 +45,7 @@ for (const box of all(".copy")) {
   });
 }
 
-// Figures: one at a time.
+// Shows one figure at a time.
 for (const charts of all(".charts")) {
   const figures = all("figure", charts);
   const legend = charts.querySelector(".legend");
@@ -71,13 +71,13 @@ for (const charts of all(".charts")) {
   charts.prepend(tabs);
   if (figures.length) show(figures[0]);
 
-  // The legend hides and stresses strategies.
+  // The legend hides and highlights strategies.
   const parts = all("figure [data-s]:not(button)", charts);
   for (const button of legend.children) {
     const own = button.dataset.s;
-    const stress = (on) => parts.forEach((part) => part.classList.toggle("dim", on && part.dataset.s !== own));
-    button.addEventListener("pointerenter", () => stress(true));
-    button.addEventListener("pointerleave", () => stress(false));
+    const highlight = (on) => parts.forEach((part) => part.classList.toggle("dim", on && part.dataset.s !== own));
+    button.addEventListener("pointerenter", () => highlight(true));
+    button.addEventListener("pointerleave", () => highlight(false));
     button.addEventListener("click", () => {
       const on = button.getAttribute("aria-pressed") !== "true";
       button.setAttribute("aria-pressed", on);
@@ -88,7 +88,7 @@ for (const charts of all(".charts")) {
   all("svg.bubbles", charts).forEach(inflate);
 }
 
-// Curves answer to pointer, touch and arrow keys: a line at the round, its values in the legend.
+// Pointer, touch and arrow keys move a line over the curves; the legend shows the values of that round.
 function follow(svg, legend) {
   const [left, top, right, bottom] = numbers(svg.dataset.frame);
   const [low, high] = numbers(svg.dataset.y);
@@ -147,7 +147,7 @@ function follow(svg, legend) {
   });
 }
 
-// Bubbles: the switch says whose weights they show, the pointer which client one is.
+// Bubbles: the buttons choose the strategy whose weights are shown; the pointer selects a client.
 function inflate(svg) {
   const figure = svg.parentElement;
   const circles = all("circle", svg);
@@ -155,7 +155,7 @@ function inflate(svg) {
   const buttons = all(".switch button", figure);
   let column = 0;
   let over = null;
-  const tell = () => {
+  const describe = () => {
     if (!over) return (readout.textContent = "");
     const [client, size, tvd] = over.dataset.c.split(" ");
     const weight = numbers(over.dataset.w)[column].toFixed(3);
@@ -171,14 +171,14 @@ function inflate(svg) {
         circle.setAttribute("stroke", colour);
         circle.setAttribute("r", svg.dataset.radius * Math.sqrt(numbers(circle.dataset.w)[column]));
       }
-      tell();
+      describe();
     });
   }
   const point = (event) => {
     over?.classList.remove("over");
     over = event.target.closest("circle");
     over?.classList.add("over");
-    tell();
+    describe();
   };
   svg.addEventListener("pointermove", point);
   svg.addEventListener("pointerdown", point);

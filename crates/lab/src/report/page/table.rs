@@ -1,4 +1,4 @@
-//! The page's tables: sortable, each with a button that copies it as LaTeX.
+//! The page's tables: sortable, with a button that copies them as LaTeX.
 
 use super::swatch;
 use crate::figures::escaped;
@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 /// A setting's table, and what its columns mean.
 pub(super) fn table(table: &Table, labels: &[String]) -> String {
     let mut text = String::from("<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>");
-    text += &head("strategy", "the label, in the order of the registry", true);
+    text += &head("strategy", "sorting by strategy restores the original order", true);
     for column in &table.columns {
         text += &head(&column.head, &column.about, false);
     }
@@ -25,7 +25,7 @@ pub(super) fn table(table: &Table, labels: &[String]) -> String {
         }
         text += "</tr>\n";
     }
-    text += "</tbody></table></div>\n<details class=\"about\"><summary>What the columns mean</summary>\n<dl>";
+    text += "</tbody></table></div>\n<details class=\"about\"><summary>Columns</summary>\n<dl>";
     for column in &table.columns {
         let _ = write!(text, "<dt>{}</dt><dd>{}</dd>", escaped(&column.head), escaped(&column.about));
     }
@@ -52,11 +52,11 @@ fn cell(cell: &TableCell) -> String {
     }
 }
 
-/// Strategies against settings.
+/// Accuracy of all strategies in all settings.
 pub(super) fn overview(report: &Report) -> String {
     let columns: Vec<_> = report.parts.iter().map(|part| markdown::column(part, &report.labels)).collect();
     let mut text = String::from("<div class=\"scroll\"><table class=\"sortable overview\">\n<thead><tr>");
-    text += &head("strategy", "the label, in the order of the registry", true);
+    text += &head("strategy", "sorting by strategy restores the original order", true);
     for part in &report.parts {
         text += &head(&part.setting.title, &part.heading, false);
     }
@@ -71,20 +71,20 @@ pub(super) fn overview(report: &Report) -> String {
         }
         text += "</tr>\n";
     }
-    text += "</tbody></table></div>\n<p class=\"small\">Accuracy in %, mean ± deviation; best in bold, second underlined.</p>\n";
+    text += "</tbody></table></div>\n<p class=\"small\">Accuracy in %, mean ± standard deviation; best in bold, second best underlined.</p>\n";
     text + &copy(&latex::table(report))
 }
 
-/// A button that copies a table.
+/// A button that copies a table as LaTeX.
 pub(super) fn copy(latex: &str) -> String {
     format!(
         "<div class=\"copy\"><button type=\"button\" class=\"plain\">Copy as LaTeX</button>\
-         <span role=\"status\"></span><textarea hidden readonly aria-label=\"the table in LaTeX\">{}</textarea></div>\n",
+         <span role=\"status\"></span><textarea hidden readonly aria-label=\"LaTeX source of the table\">{}</textarea></div>\n",
         escaped(latex)
     )
 }
 
-/// How long runs took.
+/// The table of timing.
 pub(super) fn times(timing: &Timing) -> String {
     let mut text = String::from("<div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>");
     for (place, name) in timing.heads().into_iter().enumerate() {

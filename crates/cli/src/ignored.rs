@@ -1,0 +1,73 @@
+//! Notes on parts of a configuration that a subcommand ignores.
+
+use fedtvd_lab::runs::setting::{shown, unused};
+use fedtvd_run::configuration::keys;
+use fedtvd_run::configuration::{Config, axes};
+
+/// Notes on keys that were changed but belong to another kind of split.
+pub(crate) fn split_keys(config: &Config) -> Vec<String> {
+    let default = Config::default();
+    let ignored = |path: &&'static str| unused(config, path) && config.get(path) != default.get(path);
+    let note = |path: &'static str| {
+        let (value, kind) = (shown(&config.get(path)), shown(&config.get("split.kind")));
+        format!("{path} = {value} is ignored: it has no effect with split.kind = {kind}")
+    };
+    keys::ALL.iter().map(|key| key.path()).filter(ignored).map(note).collect()
+}
+
+/// A note on the `[sweep]` table of a configuration file, if it has one.
+pub(crate) fn sweep_table(text: &str, subcommand: &str) -> Option<String> {
+    let absent = axes(text).is_ok_and(|axes| axes.is_empty());
+    (!absent)
+        .then(|| format!("{subcommand} ignores the [sweep] table of the configuration; use fedtvd sweep"))
+}
+
+/// A note on the configuration's strategy, if a comparison does not include it.
+pub(crate) fn strategy(config: &Config, compared: &[String]) -> Option<String> {
+    let set = config.paths().iter().any(|path| path == "strategy.name");
+    let name = shown(&config.get("strategy.name"));
+    (set && !compared.contains(&name)).then(|| {
+        format!(
+            "compare ignores strategy.name = {name} of the configuration and uses {}",
+            compared.join(", ")
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(settings: &[&str]) -> Config {
+        let mut config = Config::default();
+        settings.iter().for_each(|setting| config.set(setting).unwrap());
+        config
+    }
+
+    #[test]
+    fn a_changed_key_of_another_kind_of_split_is_noted() {
+        let note = "split.file = saved.json is ignored: it has no effect with split.kind = dirichlet";
+        assert_eq!(split_keys(&config(&["split.file=saved.json"])), [note]);
+        let used = ["split.kind=file", "split.file=saved.json"];
+        assert_eq!(split_keys(&config(&used)), Vec::<String>::new());
+        // A configuration printed by `fedtvd init` sets every key to its default.
+        assert_eq!(split_keys(&config(&["split.shards=2", "split.kind=iid"])), Vec::<String>::new());
+        assert_eq!(split_keys(&config(&["split.shards=3", "split.kind=shards"])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_sweep_table_is_noted() {
+        assert_eq!(sweep_table("rounds = 2\n", "run"), None);
+        let note = "run ignores the [sweep] table of the configuration; use fedtvd sweep";
+        assert_eq!(sweep_table("[sweep]\nseed = [1, 2]\n", "run").as_deref(), Some(note));
+    }
+
+    #[test]
+    fn a_strategy_that_is_not_compared_is_noted() {
+        let compared = ["fedavg", "fedtvd"].map(str::to_owned);
+        assert_eq!(strategy(&Config::default(), &compared), None);
+        assert_eq!(strategy(&config(&["strategy.name=fedtvd"]), &compared), None);
+        let note = "compare ignores strategy.name = fedprox of the configuration and uses fedavg, fedtvd";
+        assert_eq!(strategy(&config(&["strategy.name=fedprox"]), &compared).as_deref(), Some(note));
+    }
+}
