@@ -78,7 +78,7 @@ fn invalid_requests_exit_with_2() {
         ),
         (&["--workers", "1000000"], "--workers 1000000 is too large; it must be at most 1024"),
         (&["--rounds", "0"], "rounds = 0 is not allowed; it must be a whole number from 1 to 1000000"),
-        (&["--set", "data.set=cifar1"], "data.set = \"cifar1\" is no data set"),
+        (&["--set", "data.set=cifar1"], "data.set = \"cifar1\" is neither a data set nor a path"),
         (&["--strategies", "fedavg,fedtvd+uniform"], "fedtvd and uniform both change the clients' weights"),
         (&["--strategies", "fedavg,fedtvd,fedtvd:lambda=0.5"], "fedtvd is listed twice; list each strategy"),
         (&["--seeds", "3,7,3"], "seed 3 is listed twice; list each strategy and each seed once"),
