@@ -84,13 +84,13 @@ impl Rounds {
     pub fn round(&mut self) -> Result<RoundRecord, RoundError> {
         let started = Instant::now();
         let Gathered { reference, newcomers } = self.fleet.gather(&self.state, self.restored.take())?;
-        self.state.reference = reference;
+        let mut state = State { reference, ..self.state.clone() };
         for profile in newcomers {
-            self.state.enrol(&self.run, profile)?;
+            state.enrol(&self.run, profile)?;
         }
-        let jobs = plan(&self.run, &self.state);
+        let jobs = plan(&self.run, &state);
         let Answers { updates, traffic } = self.fleet.work(&jobs)?;
-        let (next, mut record) = close(&self.run, &self.state, &jobs, updates.as_ref())?;
+        let (next, mut record) = close(&self.run, &state, &jobs, updates.as_ref())?;
         let traffic = traffic.unwrap_or_else(|| Traffic::of(&jobs, updates.as_ref()));
         drop(updates);
         let evaluation = self.fleet.evaluate(&next.params)?;
@@ -101,9 +101,7 @@ impl Rounds {
         if evaluation.samples() > 0 {
             record.accuracy = Some(evaluation.accuracy());
             record.loss = Some(evaluation.mean_loss());
-        }
-        if self.details {
-            record.class_accuracy = Some(evaluation.class_accuracies());
+            record.class_accuracy = self.details.then(|| evaluation.class_accuracies());
         }
         if let Some(setup) = &self.setup {
             describe_clients(&mut record, setup, &self.state);

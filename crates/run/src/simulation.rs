@@ -5,7 +5,7 @@ use crate::directory::Fingerprint;
 use crate::fleet::{Fleet, Threads, Unreliable};
 use crate::rounds::Rounds;
 use crate::setup::Setup;
-use fedtvd_core::labels::Reference;
+use fedtvd_core::labels::{Reference, ReferenceError};
 use fedtvd_core::model::Params;
 use fedtvd_core::round::State;
 use fedtvd_core::train::Trainer;
@@ -35,6 +35,9 @@ pub enum SimulationError {
     /// The model cannot be trained here.
     #[error(transparent)]
     Cpu(#[from] CpuError),
+    /// The clients' label counts make no reference.
+    #[error("labels.reference = aggregated: {0}")]
+    Aggregated(ReferenceError),
     /// The reference is for another number of classes.
     #[error(transparent)]
     Reference(#[from] ClassMismatch),
@@ -73,11 +76,15 @@ pub fn simulation(
         return Err(SimulationError::NoTest);
     }
     let classes = setup.samples.classes();
-    let resolved = experiment.reference.resolve(classes)?;
-    let aggregated = resolved.is_none();
-    let reference = resolved.unwrap_or_else(|| Reference::uniform(classes));
+    let reference = match experiment.reference.resolve(classes)? {
+        Some(reference) => reference,
+        None => {
+            let counts = setup.clients.iter().map(|client| client.counts.as_slice());
+            Reference::aggregated(counts).map_err(SimulationError::Aggregated)?
+        }
+    };
     let run = experiment.run.clone();
-    let threads = Threads::new(Arc::clone(setup), trainers, update_memory, run.strategy.clone(), aggregated);
+    let threads = Threads::new(Arc::clone(setup), trainers, update_memory, run.strategy.clone());
     let mut fleet: Box<dyn Fleet> = Box::new(threads);
     if experiment.dropout.any() {
         fleet = Box::new(Unreliable { fleet, dropout: experiment.dropout });

@@ -79,8 +79,11 @@ impl ComparisonProgress {
         let bar = &self.bars[strategy];
         let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
         match event {
-            Event::Begins(round, _) => {
+            Event::Begins(round, notes) => {
                 counts.begun.insert(place);
+                for note in notes.iter().filter(|_| *round > 0) {
+                    self.bars[0].suspend(|| eprint_line(format_args!("{}: {note}", bar.prefix())));
+                }
                 bar.inc((*round).into());
                 counts.left -= u64::from(*round);
             }

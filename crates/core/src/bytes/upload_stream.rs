@@ -100,7 +100,9 @@ impl UploadStream {
         if head.client != self.job.client {
             return Err(ClientFailure::Unreadable(format!("it claims to come from client {}", head.client)));
         }
-        let inspection = Inspection::new(&self.needs, self.size, &self.job, head.report)?;
+        let mut inspection = Inspection::new(&self.needs, self.size, &self.job, head.report)?;
+        // Parts without values, too, must be known.
+        head.places().try_for_each(|(part, ..)| inspection.values(part, &[]))?;
         self.position = length as u64;
         self.pending.clear();
         self.values = Some((head, inspection));
@@ -176,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_fault_is_found_in_pieces_of_any_length() {
-        let broken: [fn(&mut Upload); 7] = [
+        let broken: [fn(&mut Upload); 8] = [
             |upload| upload.client = 8,
             |upload| upload.report.round = 3,
             |upload| upload.report.reach = 1.0,
@@ -184,6 +186,7 @@ mod tests {
             |upload| upload.carried.put("control", vec![1.0f32, f32::INFINITY, 1.0]),
             |upload| upload.carried = Memory::default(),
             |upload| upload.carried.put("other", vec![1.0f32; 3]),
+            |upload| upload.carried.put("empty", Vec::<f32>::new()),
         ];
         for (fault, change) in broken.into_iter().enumerate() {
             let mut upload = upload();

@@ -40,13 +40,18 @@ pub struct Inspection {
 
 #[derive(Debug)]
 struct PartProgress {
-    name: &'static str,
+    part: UpdatePart<'static>,
     expected: usize,
     got: usize,
 }
 
-/// The model's name in failure messages.
-const MODEL: &str = "the model";
+/// The name of a part in failure messages.
+fn name(part: UpdatePart<'_>) -> &str {
+    match part {
+        UpdatePart::Model => "the model",
+        UpdatePart::Carried(name) => name,
+    }
+}
 
 impl Inspection {
     /// Checks the report of a client with `size` samples; its values follow.
@@ -55,20 +60,17 @@ impl Inspection {
         let base = Arc::clone(&job.offer.params);
         let layout = &base.layout;
         let carried = needs.carries.iter();
-        let carried = carried.map(|carried| (carried.name, carried.extent.len(layout)));
-        let parts = carried.chain([(MODEL, layout.len())]);
-        let parts = parts.map(|(name, expected)| PartProgress { name, expected, got: 0 }).collect();
+        let carried = carried.map(|carried| (UpdatePart::Carried(carried.name), carried.extent.len(layout)));
+        let parts = carried.chain([(UpdatePart::Model, layout.len())]);
+        let parts = parts.map(|(part, expected)| PartProgress { part, expected, got: 0 }).collect();
         Ok(Self { report, parts, variances: variances(layout), square: 0.0, base })
     }
 
     /// Checks the next values of a part.
     pub fn values(&mut self, part: UpdatePart<'_>, values: &[f32]) -> Result<(), ClientFailure> {
-        let name = match part {
-            UpdatePart::Model => MODEL,
-            UpdatePart::Carried(name) => name,
-        };
+        let name = name(part);
         let wrong = |got, expected| ClientFailure::WrongShape { part: name.to_owned(), got, expected };
-        let Some(progress) = self.parts.iter_mut().find(|part| part.name == name) else {
+        let Some(progress) = self.parts.iter_mut().find(|progress| progress.part == part) else {
             let why = format!("it holds {name:?}, which the strategy does not use");
             return Err(ClientFailure::Unreadable(why));
         };
@@ -106,8 +108,8 @@ impl Inspection {
     pub fn finish(self) -> Result<Checked, ClientFailure> {
         match self.parts.iter().find(|part| part.got != part.expected) {
             None => Ok(Checked { report: self.report, norm: self.square.sqrt() }),
-            Some(&PartProgress { name, expected, got }) => {
-                Err(ClientFailure::WrongShape { part: name.to_owned(), got, expected })
+            Some(&PartProgress { part, expected, got }) => {
+                Err(ClientFailure::WrongShape { part: name(part).to_owned(), got, expected })
             }
         }
     }

@@ -36,7 +36,7 @@ pub struct Run {
 
 impl Run {
     /// Whether clients may not join after the first round, because weights over the whole roster would change.
-    fn needs_roster(&self) -> bool {
+    pub fn needs_roster(&self) -> bool {
         self.fixed_roster || !self.strategy.local.needs().carries.is_empty()
     }
 }

@@ -58,8 +58,8 @@ pub struct Sweep<'a> {
     shared: Mutex<Shared>,
 }
 
-/// What cells share: all data sets, and the last split. Cells of one seed follow each other, so each split is computed
-/// once although only the last one is kept.
+/// What cells share: all data sets, and the last split. Cells of one seed follow each other, so most of them find theirs
+/// although only the last one is kept.
 #[derive(Default)]
 struct Shared {
     data: BTreeMap<String, Data>,

@@ -72,6 +72,6 @@ fn cells(row: &Row) -> [String; 7] {
         line.wins.zip(row.pairs).map_or_else(none, |(wins, pairs)| format!("{wins}/{pairs}")),
         line.rounds_to_target.map_or_else(|| "never".to_owned(), |rounds| rounds.to_string()),
         line.round_std.map_or_else(none, points),
-        format!("{:.1}", line.effective_clients),
+        line.effective_clients.map_or_else(|| "—".to_owned(), |clients| format!("{clients:.1}")),
     ]
 }

@@ -50,7 +50,7 @@ pub(super) fn table(report: &Report) -> String {
             field(row.pairs),
             field(line.rounds_to_target),
             field(line.round_std),
-            line.effective_clients.to_string(),
+            field(line.effective_clients),
             field(row.client_mean),
             field(row.client_deviation),
             field(row.worst_decile),

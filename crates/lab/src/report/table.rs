@@ -111,7 +111,7 @@ impl Table {
                 &|row| row.line.round_std.map(|std| (points(std), std)),
             ),
             column("effective clients", "effective number of clients per round, 1 / Σ weight²", &|row| {
-                Some((format!("{:.1}", row.line.effective_clients), row.line.effective_clients))
+                row.line.effective_clients.map(|clients| (format!("{clients:.1}"), clients))
             }),
             column(
                 "per-client accuracy",

@@ -34,7 +34,7 @@ pub struct StrategySummary {
     #[serde(rename = "wobble")]
     pub round_std: Option<f64>,
     /// Mean effective number of clients per round.
-    pub effective_clients: f64,
+    pub effective_clients: Option<f64>,
 }
 
 /// A summary and what a report adds to it.
@@ -143,7 +143,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
             wins: differences.as_deref().map(|pairs| pairs.iter().filter(|d| **d > 0.0).count()),
             rounds_to_target: mean_curve(records).iter().position(|a| *a >= target).map(|place| place + 1),
             round_std: (!round_stds.is_empty()).then(|| mean(&round_stds)),
-            effective_clients: mean(&effective),
+            effective_clients: (!effective.is_empty()).then(|| mean(&effective)),
         },
         seeds: records.iter().map(|record| record.summary.seed).collect(),
         accuracies,

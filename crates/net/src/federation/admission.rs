@@ -92,6 +92,9 @@ impl Coordinator {
         if inner.histograms.is_some() {
             self.collect(&mut inner, client, enrolment.size, statistic)?;
         } else {
+            if inner.roster_closed && inner.enrolled.profile(client).is_none() {
+                return Err(enrolment::Refusal::RosterClosed { client }.into());
+            }
             let profile = Profile { client, size: enrolment.size, statistic };
             inner.enrolled.enrol(&self.terms.run, profile)?;
         }

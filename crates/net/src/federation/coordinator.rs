@@ -65,6 +65,7 @@ impl Coordinator {
             phase: Phase::Between,
             accuracy: None,
             valid: None,
+            roster_closed: false,
             stop: false,
         };
         let changed = watch::Sender::new(());
@@ -155,6 +156,7 @@ impl Coordinator {
         inner.enrolled.round = round;
         inner.enrolled.reference = opening.reference.clone();
         inner.histograms = None;
+        inner.roster_closed = self.terms.run.needs_roster();
         for profile in &opening.roster {
             match inner.enrolled.roster.binary_search_by_key(&profile.client, |known| known.client) {
                 Ok(place) => inner.enrolled.roster[place] = profile.clone(),

@@ -104,7 +104,10 @@ impl Fleet for Federation {
         let opening = match ledger.opening(round).map_err(failed)? {
             Some(opening) => opening,
             None => {
-                let (roster, reference) = self.coordinator.gather(self.least).map_err(interrupted)?;
+                let (mut roster, reference) = self.coordinator.gather(self.least).map_err(interrupted)?;
+                if round > 0 && self.coordinator.terms.run.needs_roster() {
+                    roster.retain(|profile| state.profile(profile.client).is_some());
+                }
                 let opening = Opening { roster, reference };
                 ledger.begin(round, &opening).map_err(failed)?;
                 opening

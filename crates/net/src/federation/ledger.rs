@@ -191,27 +191,25 @@ impl Ledger {
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             let Some(rest) = name.strip_prefix("client-") else { continue };
             let place = rest.split_once('-').and_then(|(client, hash)| Some((client.parse().ok()?, hash)));
-            let update = match place {
-                Some((client, hash)) => {
-                    let check = |bytes| check(client, bytes);
-                    read_update(&path, hash, &check)
-                        .map_err(doing("reading", &path))?
-                        .map(|update| (client, update))
-                }
-                None => None,
+            let Some((client, hash)) =
+                place.filter(|(client, hash)| path == self.place(round, *client, hash))
+            else {
+                remove(&path)?;
+                continue;
             };
-            let Some((client, update)) = update else {
-                fs::remove_file(&path).map_err(doing("removing", &path))?;
-                if place.is_some() {
-                    notes.push(format!("{} is damaged; its client gets the job again", path.display()));
-                }
+            let bytes = fs::symlink_metadata(&path).map_err(doing("reading", &path))?.len();
+            let Some(stream) = check(client, bytes) else { continue };
+            let update = read_update(&path, hash, bytes, stream).map_err(doing("reading", &path))?;
+            let Some(update) = update else {
+                remove(&path)?;
+                notes.push(format!("{} is damaged; its client gets the job again", path.display()));
                 continue;
             };
             if let Some(other) = updates.insert(client, update) {
                 // It is unknown which of them was acknowledged; the same job gives the same bytes again.
                 updates.remove(&client);
                 for path in [self.place(round, client, &other.hash), path] {
-                    fs::remove_file(&path).map_err(doing("removing", &path))?;
+                    remove(&path)?;
                 }
                 notes.push(format!("client {client} has two updates; it gets the job again"));
             }
@@ -219,6 +217,20 @@ impl Ledger {
         // A process killed between rename and sync left renames that a crash of the machine could still undo.
         sync(&folder)?;
         Ok((updates, notes))
+    }
+
+    /// Removes rounds after this one: a damaged checkpoint made the run fall back, and their updates belong to a model
+    /// that may not come again.
+    pub(crate) fn discard_after(&self, last: u32) -> Result<(), LedgerError> {
+        for entry in fs::read_dir(&self.folder).map_err(doing("reading", &self.folder))? {
+            let path = entry.map_err(doing("reading", &self.folder))?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let round: Option<u32> = name.strip_prefix("round-").and_then(|round| round.parse().ok());
+            if round.is_some_and(|round| round > last) {
+                fs::remove_dir_all(&path).map_err(doing("removing", &path))?;
+            }
+        }
+        Ok(sync(&self.folder)?)
     }
 
     /// Removes the updates of all rounds before this one.
@@ -234,7 +246,7 @@ impl Ledger {
                 let update = update.map_err(doing("reading", &path))?.path();
                 let name = update.file_name().and_then(|name| name.to_str()).unwrap_or_default();
                 if name.starts_with("client-") {
-                    fs::remove_file(&update).map_err(doing("removing", &update))?;
+                    remove(&update)?;
                 }
             }
             // Last, because its absence marks the folder as clean.
@@ -245,15 +257,22 @@ impl Ledger {
     }
 }
 
+/// Removes a file, which an upload that broke off may have removed already.
+fn remove(path: &Path) -> Result<(), FileError> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(doing("removing", path)(error)),
+        _ => Ok(()),
+    }
+}
+
 /// The update in a file, if its bytes have this hash and pass the check; reads the file once.
 fn read_update(
     path: &Path,
     expected: &str,
-    check: &dyn Fn(u64) -> Option<UploadStream>,
+    bytes: u64,
+    mut stream: UploadStream,
 ) -> std::io::Result<Option<StoredUpdate>> {
     let mut file = File::open(path)?;
-    let bytes = file.metadata()?.len();
-    let Some(mut stream) = check(bytes) else { return Ok(None) };
     let (mut hash, mut block) = (Sha256::new(), vec![0; 1 << 16]);
     loop {
         let read = file.read(&mut block)?;
@@ -347,6 +366,18 @@ mod tests {
         assert_eq!(updates, [(7, hash, bytes.len() as u64)]);
         assert_eq!(notes.len(), 2);
         assert!(!ledger.partial(3, 8).exists() && !ledger.place(3, 10, &ten).exists());
+    }
+
+    #[test]
+    fn updates_of_clients_without_a_job_stay_and_later_rounds_are_discarded() {
+        let (_folder, ledger) = opened();
+        let hash = keep(&ledger, 7, &upload(7, 1.0));
+        let (updates, notes) = ledger.recover(3, &|_, _| None).unwrap();
+        assert!(updates.is_empty() && notes.is_empty() && ledger.place(3, 7, &hash).exists());
+        ledger.discard_after(3).unwrap();
+        assert!(ledger.place(3, 7, &hash).exists());
+        ledger.discard_after(2).unwrap();
+        assert!(ledger.opening(3).unwrap().is_none() && !ledger.place(3, 7, &hash).exists());
     }
 
     #[test]

@@ -29,6 +29,8 @@ pub(crate) struct Inner {
     pub(crate) accuracy: Option<f64>,
     /// Clients that have a valid certificate; `None` without TLS.
     pub(crate) valid: Option<BTreeSet<ClientId>>,
+    /// Whether nobody new may enrol: the first round of a fixed roster has begun.
+    pub(crate) roster_closed: bool,
     pub(crate) stop: bool,
 }
 

@@ -134,6 +134,7 @@ pub fn prepare(
     let (restored, checkpoints) = restore(&directory, &model.layout, &log)?;
     let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
     let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, params, reference));
+    ledger.discard_after(state.round)?;
     // Clients may connect before their round is gathered, and are checked against the opening of the round.
     if let Some(opening) = ledger.opening(state.round)? {
         (state.roster, state.reference) = (opening.roster, opening.reference);

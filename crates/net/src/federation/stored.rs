@@ -65,7 +65,7 @@ enum Source {
 }
 
 /// Maximum number of updates kept open; many systems limit a process to 1024 open files by default.
-const MOST_OPEN: usize = 512;
+const MOST_OPEN: usize = 128;
 
 impl Stored {
     /// The answers of a closed round, in client order.
@@ -80,12 +80,9 @@ impl Stored {
                 Reply::Failure(failure) => (Err(failure), None),
                 Reply::Update(StoredUpdate { hash, head, checked, .. }) => {
                     let path = ledger.place(round, client, &hash);
-                    let source = if open < MOST_OPEN {
-                        open += 1;
-                        Source::Open(File::open(path).map_err(|error| unread(client, &error))?)
-                    } else {
-                        Source::Path(path)
-                    };
+                    open += 1;
+                    let file = if open <= MOST_OPEN { File::open(&path).ok() } else { None };
+                    let source = file.map_or(Source::Path(path), Source::Open);
                     (Ok(checked), Some((source, head)))
                 }
             };

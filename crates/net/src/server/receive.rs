@@ -48,13 +48,17 @@ impl FederationService {
                 Admission::Already => Ok(wire::Receipt { already: true }),
                 Admission::Wanted(arrival) => {
                     let Some(_turn) = self.upload_limit.acquire().await else { return };
+                    let (coordinator, round) = (Arc::clone(&self.coordinator), arrival.round);
+                    let open = move || coordinator.at(round);
                     if sender.send(reply(upload_reply::Step::Proceed(wire::Empty {}))).await.is_err() {
                         return;
                     }
                     // A client that was revoked during the upload is refused.
                     let service = Arc::clone(&self);
                     let still = move || service.caller(&caller).role.map(|_| ());
-                    receive(arrival, &mut pieces, still).await.map(|()| wire::Receipt { already: false })
+                    receive(arrival, &mut pieces, open, still)
+                        .await
+                        .map(|()| wire::Receipt { already: false })
                 }
             };
             let last = match receipt {
@@ -71,9 +75,10 @@ impl FederationService {
 async fn receive(
     arrival: Arrival,
     pieces: &mut Streaming<wire::UploadRequest>,
+    open: impl Fn() -> bool,
     still: impl FnOnce() -> Result<(), Refusal> + Send + 'static,
 ) -> Result<(), Refusal> {
-    let bytes = arrival.bytes;
+    let (bytes, round) = (arrival.bytes, arrival.round);
     let (sender, receiver) = mpsc::channel(1);
     let writer = tokio::task::spawn_blocking(move || store(arrival, receiver, still));
     let mut got = 0;
@@ -91,6 +96,10 @@ async fn receive(
         let Some(upload_request::Content::Chunk(part)) = piece.content else {
             break Some(Refusal::SecondTicket);
         };
+        // An upload whose round is over must not hold its model and a place in the queue.
+        if !open() {
+            break Some(Refusal::Late { round });
+        }
         got += part.len() as u64;
         if got > bytes {
             break Some(Refusal::Overrun(bytes));

@@ -242,7 +242,7 @@ mod tests {
         );
         assert_eq!(
             error("residual {\nconv 6 5x5\n}"),
-            "line 1 (residual {), where the shape is 1x28x28: its body gives 6x24x24 and its shortcut 1x28x28"
+            "line 1 (residual {), where the shape is 1x28x28: its body outputs 6x24x24 and its shortcut 1x28x28"
         );
         assert_eq!(
             error("residual"),

@@ -1,4 +1,4 @@
-//! A configuration: TOML, then `--set`, checked key by key against [`crate::keys`].
+//! A configuration: TOML, then `--set`, checked key by key against [`crate::configuration::keys`].
 
 use crate::configuration::keys;
 use crate::configuration::lookup;

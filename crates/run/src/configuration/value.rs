@@ -33,9 +33,11 @@ pub(crate) fn parsed(value: &DeValue<'_>) -> Option<Value> {
 pub(crate) fn refusal(path: &str, value: &DeValue<'_>, expected: &str) -> ParamError {
     match parsed(value) {
         Some(value) => ParamError::new(path, &value, expected),
-        None => {
-            ParamError { name: path.to_owned(), value: "a date".to_owned(), expected: expected.to_owned() }
-        }
+        None => ParamError {
+            name: path.to_owned(),
+            value: "a date or a table".to_owned(),
+            expected: expected.to_owned(),
+        },
     }
 }
 

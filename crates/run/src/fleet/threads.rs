@@ -4,7 +4,7 @@ use crate::directory::Memories;
 use crate::fleet::spool::Spool;
 use crate::fleet::{Answers, Fleet, FleetFailure, Gathered};
 use crate::setup::Setup;
-use fedtvd_core::labels::{Reference, size};
+use fedtvd_core::labels::size;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::model::Params;
 use fedtvd_core::round::{ClientFailure, ClientId, Job, Outcome, Profile, State, Upload, check};
@@ -22,8 +22,6 @@ pub struct Threads {
     /// Bytes of updates that stay in memory; the others go to a temporary file.
     update_memory: usize,
     strategy: Strategy,
-    /// Whether the reference is the label distribution of all clients together.
-    aggregated: bool,
 }
 
 /// Test rows evaluated at once; fixed, because the sum of the losses must not depend on the number of workers.
@@ -39,10 +37,9 @@ impl Threads {
         workers: Vec<Box<dyn Trainer>>,
         update_memory: usize,
         strategy: Strategy,
-        aggregated: bool,
     ) -> Self {
         assert!(!workers.is_empty(), "a fleet needs at least one worker");
-        Self { setup, workers, memories: Memories::new(), update_memory, strategy, aggregated }
+        Self { setup, workers, memories: Memories::new(), update_memory, strategy }
     }
 
     /// Keeps the memory that the job started from, in case its update is rejected, and the new one.
@@ -58,15 +55,11 @@ impl Fleet for Threads {
         if let Some(memories) = memories {
             self.memories = memories;
         }
-        let mut reference = state.reference.clone();
+        let reference = state.reference.clone();
         if !state.roster.is_empty() {
             return Ok(Gathered { reference, newcomers: Vec::new() });
         }
         let clients = &self.setup.clients;
-        if self.aggregated {
-            let counts = clients.iter().map(|client| client.counts.as_slice());
-            reference = Reference::aggregated(counts).map_err(FleetFailure::Reference)?;
-        }
         let ask = self.strategy.weighting.asks();
         let profiles = clients.iter().enumerate().map(|(id, data)| Profile {
             client: id as ClientId,
