@@ -1,8 +1,11 @@
 //! The same seed gives the same bits: for any number of workers, any order of arrival, from a reloaded state.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "../../core/tests/proof/in_memory.rs"]
+mod in_memory;
+
 use fedtvd_core::round::{
-    ClientFailure, ClientRecord, InMemory, RoundRecord, State, UpdatePart, Updates, Upload, close, plan,
+    ClientFailure, ClientRecord, RoundRecord, State, UpdatePart, Updates, Upload, close, plan,
 };
 use fedtvd_core::rules::Carried;
 use fedtvd_core::strategy::ALL;
@@ -129,7 +132,7 @@ fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
             .collect();
         reversed.reverse();
         let close = |updates: &dyn Updates| close(&experiment.run, &state, &jobs, updates).unwrap();
-        let backwards = InMemory::new(&experiment.run, &state, &jobs, reversed);
+        let backwards = in_memory::InMemory::new(&experiment.run, &state, &jobs, reversed);
         let (in_order, backwards) = (close(updates.as_ref()), close(&backwards));
         assert_eq!(in_order.0.to_bytes(), backwards.0.to_bytes(), "{name}");
         assert_eq!(in_order.1, backwards.1, "{name}");

@@ -24,4 +24,4 @@ pub use plan::{cohort_size, plan};
 pub use profile::{ClientData, ClientId, Profile};
 pub use record::{ClientRecord, RoundRecord, Spread, effective};
 pub use state::{Mode, Run, State};
-pub use updates::{Accepted, BLOCK, InMemory, Outcome, ReadFailure, Report, UpdatePart, Updates, Upload};
+pub use updates::{Accepted, BLOCK, Outcome, ReadFailure, Report, UpdatePart, Updates, Upload};

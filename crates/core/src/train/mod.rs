@@ -1,10 +1,9 @@
 //! Local training: the trainer interface, the optimiser step, and what a client does with a job.
-//! `exact` is a slow reference trainer; `conformance` is the suite that every trainer must pass.
+//! `conformance` is the suite that every trainer must pass.
 
 pub(crate) mod augment;
 pub mod client;
 pub mod conformance;
-pub mod exact;
 pub(crate) mod local;
 pub(crate) mod pass;
 pub(crate) mod samples;

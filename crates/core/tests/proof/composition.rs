@@ -1,7 +1,8 @@
 //! Any two registered names make a strategy, or an error that names both.
 
 use crate::federation::{SKEWED, local, run, skewed};
-use fedtvd_core::round::{InMemory, close, plan};
+use crate::in_memory::InMemory;
+use fedtvd_core::round::{close, plan};
 use fedtvd_core::rules::{NotationError, Rule, Settings, Spec, Strategy, notation};
 use fedtvd_core::strategy::ALL;
 

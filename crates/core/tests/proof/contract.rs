@@ -1,5 +1,6 @@
 //! One contract for every registered strategy. It reads the registry and names only FedAvg, which the others modify.
 
+use crate::exact::{Exact, Quadratic};
 use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, upload, vector};
 use fedtvd_core::labels::{Ask, Reference, Statistic};
 use fedtvd_core::memory::Memory;
@@ -8,7 +9,6 @@ use fedtvd_core::rules::{Property, Spec, notation};
 use fedtvd_core::settings::{Param, ParamKind};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
-use fedtvd_core::train::exact::{Exact, Quadratic};
 use fedtvd_core::train::{Local, LocalRun};
 
 /// Every strategy with its defaults.

@@ -1,14 +1,15 @@
 //! A tiny federation in memory: plan, train at every site, close, through the public functions alone.
 
+use crate::exact::{Exact, Quadratic, Regression};
+use crate::in_memory::InMemory;
 use fedtvd_core::labels::{Reference, size};
 use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::model::{LayerKind, Layout, Params, Role, Tensor};
 use fedtvd_core::round::{
-    ClientData, ClientFailure, ClientId, InMemory, Job, Mode, Profile, Report, RoundRecord, Run, State,
-    Upload, close, plan,
+    ClientData, ClientFailure, ClientId, Job, Mode, Profile, Report, RoundRecord, Run, State, Upload, close,
+    plan,
 };
 use fedtvd_core::rules::{Strategy, notation};
-use fedtvd_core::train::exact::{Exact, Quadratic, Regression};
 use fedtvd_core::train::{
     Evaluation, Local, Pass, PassReport, Reach, Samples, Sgd, TrainFailure, Trainer, Values, client,
 };

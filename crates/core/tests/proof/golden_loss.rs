@@ -1,10 +1,10 @@
 //! Golden balanced loss and FedLC: offsets, loss and gradient, and the posterior that all clients share.
 
+use crate::exact::{Exact, Regression};
 use crate::federation::{Federation, Site, local, run, strategy, vector};
 use crate::vectors::{counts, numbers, read, rows, same, same_f32};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::round::plan;
-use fedtvd_core::train::exact::{Exact, Regression};
 use fedtvd_core::train::{Samples, Values};
 use serde_json::Value;
 use std::sync::Arc;

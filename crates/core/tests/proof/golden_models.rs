@@ -1,11 +1,11 @@
 //! Golden models: means of given client models, trainable numbers and batch-norm buffers alike.
 
+use crate::exact::{Exact, Quadratic};
 use crate::federation::{Federation, Site, local, run, upload, vector};
 use crate::vectors::{counts, number, numbers, read, rows, same, same_f32};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{LayerKind, Layout, Params, Role, Tensor};
 use fedtvd_core::round::{Upload, plan};
-use fedtvd_core::train::exact::{Exact, Quadratic};
 use serde_json::Value;
 use std::sync::Arc;
 

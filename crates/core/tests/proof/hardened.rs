@@ -1,10 +1,11 @@
 //! Hardened mode: no accepted claim gives a client a weight above 1.6/K.
 
 use crate::federation::{SKEWED, local, run, skewed, upload, vector};
+use crate::in_memory::InMemory;
 use fedtvd_core::labels::{Ask, Reference, Statistic, size};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::round::hardened::shares;
-use fedtvd_core::round::{InMemory, Mode, Profile, Run, State, close, plan};
+use fedtvd_core::round::{Mode, Profile, Run, State, close, plan};
 use fedtvd_core::strategy::ALL;
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -1,11 +1,11 @@
 //! Bit-exact equalities between methods, and between ways to run them.
 
+use crate::exact::{Exact, Problem, Quadratic};
 use crate::federation::{Federation, SKEWED, Site, bits, local, run, skewed, vector};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::rules::{Settings, Spec};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
-use fedtvd_core::train::exact::{Exact, Problem, Quadratic};
 use fedtvd_core::train::{Local, Pass, Pull, Sgd, Trainer, step};
 use proptest::collection::vec;
 use proptest::prelude::*;

@@ -5,8 +5,10 @@
 #![cfg(test)]
 
 mod composition;
+mod conformance;
 mod contract;
 mod enrolment;
+mod exact;
 mod federation;
 mod golden_fedadam;
 mod golden_fednova;
@@ -17,6 +19,7 @@ mod golden_scaffold;
 mod golden_weights;
 mod hardened;
 mod identities;
+mod in_memory;
 mod properties;
 mod rejection;
 mod resume;

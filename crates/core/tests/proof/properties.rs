@@ -1,5 +1,6 @@
 //! Properties of weights and methods that hold for arbitrary clients.
 
+use crate::exact::{Exact, Problem, Quadratic};
 use crate::federation::{
     Federation, Site, bits, buffered_layout, local, quadratics, run, strategy, upload, vector,
 };
@@ -11,7 +12,6 @@ use fedtvd_core::round::{Job, Mode, Profile, Run, plan};
 use fedtvd_core::rules::Shares;
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::train::Local;
-use fedtvd_core::train::exact::{Exact, Problem, Quadratic};
 use proptest::collection::vec;
 use proptest::prelude::*;
 

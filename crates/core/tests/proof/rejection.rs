@@ -67,7 +67,7 @@ fn second_round(label: &str) -> (Federation, Vec<Job>, Answers) {
 
 /// The bytes of the state after the round, and why the liar's update was not used.
 fn closed(federation: &Federation, jobs: &[Job], answers: Answers) -> (Vec<u8>, Option<Failure>) {
-    let updates = fedtvd_core::round::InMemory::new(&federation.run, &federation.state, jobs, answers);
+    let updates = crate::in_memory::InMemory::new(&federation.run, &federation.state, jobs, answers);
     let (next, record) =
         fedtvd_core::round::close(&federation.run, &federation.state, jobs, &updates).unwrap();
     let liar = record.clients.into_iter().find(|client| client.client == LIAR).unwrap();

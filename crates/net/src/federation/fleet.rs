@@ -1,7 +1,6 @@
 //! A federation as a fleet: clients on other machines, behind the coordinator.
 
 use crate::federation::ledger::{Answer, Closing, Opening};
-use crate::federation::round_control::Interrupted;
 use crate::federation::stored::{Reply, Stored, StoredUpdate};
 use crate::federation::{Coordinator, Event};
 use fedtvd_core::bytes::UploadStream;
@@ -83,7 +82,7 @@ impl Federation {
         let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
         let kept = kept.into_iter().map(|(client, update)| (client, Reply::Update(update))).collect();
         self.coordinator.open(round, self.roster.len(), jobs, shared, kept);
-        let (replies, bytes_down) = self.coordinator.close(self.deadline).map_err(interrupted)?;
+        let (replies, bytes_down) = self.coordinator.close(self.deadline)?;
         let roster = self.roster.iter().map(|profile| profile.client).collect();
         let answers = replies.iter().map(|(client, reply)| (*client, reply.answer())).collect();
         ledger.close(round, &Closing { roster, answers }).map_err(failed)?;
@@ -104,7 +103,7 @@ impl Fleet for Federation {
         let opening = match ledger.opening(round).map_err(failed)? {
             Some(opening) => opening,
             None => {
-                let (mut roster, reference) = self.coordinator.gather(self.least).map_err(interrupted)?;
+                let (mut roster, reference) = self.coordinator.gather(self.least)?;
                 if round > 0 && self.coordinator.terms.run.needs_roster() {
                     roster.retain(|profile| state.profile(profile.client).is_some());
                 }
@@ -139,7 +138,7 @@ impl Fleet for Federation {
                 let bytes = Bytes::from(model.to_safetensors());
                 let evaluated =
                     self.coordinator.evaluate(self.round, bytes, self.answered.clone(), *patience);
-                evaluated.map_err(interrupted)?
+                evaluated?
             }
         };
         self.accuracy = (evaluation.samples() > 0).then(|| evaluation.accuracy());
@@ -163,13 +162,6 @@ impl Closing {
             }
         };
         self.answers.iter().map(reply).collect()
-    }
-}
-
-fn interrupted(interrupted: Interrupted) -> FleetFailure {
-    match interrupted {
-        Interrupted::Stopped => FleetFailure::Stopped,
-        Interrupted::Reference(error) => FleetFailure::Reference(error),
     }
 }
 

@@ -4,33 +4,22 @@ use crate::federation::phase::{Evaluating, Inner, Open, Phase};
 use crate::federation::stored::Reply;
 use crate::federation::{Coordinator, Event};
 use crate::wire;
-use fedtvd_core::labels::{Reference, ReferenceError};
+use fedtvd_core::labels::Reference;
 use fedtvd_core::round::{ClientId, Job, Profile};
 use fedtvd_core::train::Evaluation;
+use fedtvd_run::fleet::FleetFailure;
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-use thiserror::Error;
 
 /// How often a waiting round logs the clients that it waits for.
 const REMINDER: Duration = Duration::from_secs(60);
 
-/// Why the rounds cannot continue.
-#[derive(Debug, Error)]
-pub enum Interrupted {
-    /// It was asked to stop.
-    #[error("stopped")]
-    Stopped,
-    /// The clients' label counts do not give a valid reference.
-    #[error("labels.reference = aggregated: {0}")]
-    Reference(#[from] ReferenceError),
-}
-
 impl Coordinator {
     /// Waits until all clients of the roster that have a valid certificate are enrolled; without a roster, until
     /// `least` clients are. Later rounds with a roster only wait until any enrolled client has a valid certificate.
-    pub fn gather(&self, least: usize) -> Result<(Vec<Profile>, Reference), Interrupted> {
+    pub fn gather(&self, least: usize) -> Result<(Vec<Profile>, Reference), FleetFailure> {
         let everybody = |inner: &Inner, count: usize| match &self.terms.roster {
             Some(_) if inner.enrolled.round > 0 => inner.anyone_can_answer(),
             Some(roster) => count > 0 && inner.absent(Some(roster)).is_empty(),
@@ -42,7 +31,8 @@ impl Coordinator {
         })?;
         if let Some(known) = inner.histograms.take() {
             let known = known.iter().filter(|(client, _)| inner.can_answer(**client));
-            inner.enrolled.reference = Reference::aggregated(known.map(|(_, counts)| counts.as_slice()))?;
+            let counts = known.map(|(_, counts)| counts.as_slice());
+            inner.enrolled.reference = Reference::aggregated(counts).map_err(FleetFailure::Reference)?;
             inner.present.clear();
             self.notify_clients();
         }
@@ -51,7 +41,7 @@ impl Coordinator {
         Ok((inner.enrolled.roster.clone(), inner.enrolled.reference.clone()))
     }
 
-    fn wait(&self, until: impl Fn(&Inner) -> bool) -> Result<MutexGuard<'_, Inner>, Interrupted> {
+    fn wait(&self, until: impl Fn(&Inner) -> bool) -> Result<MutexGuard<'_, Inner>, FleetFailure> {
         loop {
             let inner = self.wait_until(REMINDER, &until)?;
             if until(&inner) {
@@ -101,7 +91,7 @@ impl Coordinator {
     pub(crate) fn close(
         &self,
         deadline: Option<Duration>,
-    ) -> Result<(BTreeMap<ClientId, Reply>, u64), Interrupted> {
+    ) -> Result<(BTreeMap<ClientId, Reply>, u64), FleetFailure> {
         let limit = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
         let mut inner = loop {
             let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
@@ -116,7 +106,7 @@ impl Coordinator {
             }
         };
         let Phase::Training(open) = std::mem::replace(&mut inner.phase, Phase::Between) else {
-            return Err(Interrupted::Stopped);
+            return Err(FleetFailure::Stopped);
         };
         let updates = || open.answers.iter().filter_map(|(client, reply)| Some((*client, reply.update()?)));
         let before = updates().map(|(client, update)| (client, (open.round, update.hash.clone())));
@@ -131,11 +121,11 @@ impl Coordinator {
         &self,
         deadline: Duration,
         until: impl Fn(&Inner) -> bool,
-    ) -> Result<MutexGuard<'_, Inner>, Interrupted> {
+    ) -> Result<MutexGuard<'_, Inner>, FleetFailure> {
         let waiting = |inner: &mut Inner| !inner.stop && !until(inner);
         let waited = self.answered.wait_timeout_while(self.inner(), deadline, waiting);
         let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if inner.stop { Err(Interrupted::Stopped) } else { Ok(inner) }
+        if inner.stop { Err(FleetFailure::Stopped) } else { Ok(inner) }
     }
 
     /// Evaluates a model on these clients' hold-outs, summed in client order; clients that do not answer are left out.
@@ -145,7 +135,7 @@ impl Coordinator {
         model: Bytes,
         asked: BTreeSet<ClientId>,
         patience: Duration,
-    ) -> Result<Evaluation, Interrupted> {
+    ) -> Result<Evaluation, FleetFailure> {
         self.inner().phase = Phase::Evaluating(Evaluating { round, model, asked, counts: BTreeMap::new() });
         self.notify_clients();
         let mut inner = self.wait_until(patience, |inner| match &inner.phase {

@@ -1,6 +1,6 @@
 //! Clients that leave or are away: revoked and renewed certificates, and the end of a run.
 
-use crate::puppet::Puppet;
+use crate::puppet::{Puppet, code};
 use crate::roster::{SETTINGS, answer};
 use crate::stage::{Stage, config};
 use fedtvd_core::round::{ClientFailure, RoundRecord};
@@ -85,6 +85,10 @@ async fn no_round_waits_for_a_client_that_was_revoked_before_it_enrolled_nor_onc
     let job = zero.job().await;
     stage.certs.issue(&wish(1)).unwrap();
     noted(&stage, "clients [1] have a valid certificate now");
+    // The roster is fixed, and its first round has begun without this client.
+    let mut one = running.puppet(&stage, 1).await;
+    assert_eq!(code(one.enrol().await), "roster-closed");
+    drop(one);
     let bytes = zero.one_hot(&job).to_bytes();
     zero.send(0, bytes).await.unwrap();
     answer(&mut zero).await;

@@ -1,11 +1,11 @@
 //! Tiny trainers with exact gradients, to test rules, check formulas by hand and compare with theory.
 
-use crate::model::Params;
-use crate::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, step};
+use fedtvd_core::model::Params;
+use fedtvd_core::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, step};
 use std::sync::Arc;
 
 /// A problem whose loss and gradient can be written down.
-pub trait Problem: Send {
+pub(crate) trait Problem: Send {
     /// Number of rows.
     fn rows(&self) -> usize;
     /// Adds the gradient of one row's loss to `gradient` and returns the loss.
@@ -16,14 +16,14 @@ pub trait Problem: Send {
 
 /// A trainer that steps along exact gradients.
 #[derive(Clone, Debug)]
-pub struct Exact<P> {
+pub(crate) struct Exact<P> {
     problem: P,
     velocity: Vec<f32>,
 }
 
 impl<P: Problem> Exact<P> {
     /// A trainer of this problem.
-    pub fn new(problem: P) -> Self {
+    pub(crate) fn new(problem: P) -> Self {
         Self { problem, velocity: Vec::new() }
     }
 
@@ -97,9 +97,9 @@ impl<P: Problem> Trainer for Exact<P> {
 
 /// F(x) = 1/2 Σ_i h_i (x_i - b_i)² for each row. A client has one row, repeated for more steps.
 #[derive(Clone, Debug, Default)]
-pub struct Quadratic {
+pub(crate) struct Quadratic {
     /// Curvatures and minimiser of each row.
-    pub rows: Vec<(Vec<f64>, Vec<f64>)>,
+    pub(crate) rows: Vec<(Vec<f64>, Vec<f64>)>,
 }
 
 impl Problem for Quadratic {
@@ -125,7 +125,7 @@ impl Problem for Quadratic {
 
 /// Softmax regression without bias: one weight per class and value, class by class.
 #[derive(Clone, Debug)]
-pub struct Regression(pub Arc<Samples>);
+pub(crate) struct Regression(pub(crate) Arc<Samples>);
 
 impl Regression {
     /// The row's values and its logits.
