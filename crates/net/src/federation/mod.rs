@@ -8,6 +8,7 @@ pub(crate) mod event;
 pub(crate) mod fleet;
 pub(crate) mod ledger;
 pub(crate) mod phase;
+pub(crate) mod recovery;
 pub(crate) mod round_control;
 pub(crate) mod start;
 pub(crate) mod status;
