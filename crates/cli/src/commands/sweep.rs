@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Run all combinations of the lists in the [sweep] table of a configuration.
+/// Run all combinations of the lists in a configuration's sweep table.
 #[derive(Args)]
 #[command(after_help = "\
 Example configuration:
