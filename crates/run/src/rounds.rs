@@ -93,15 +93,15 @@ impl Rounds {
         let (next, mut record) = close(&self.run, &state, &jobs, updates.as_ref())?;
         let traffic = traffic.unwrap_or_else(|| Traffic::of(&jobs, updates.as_ref()));
         drop(updates);
-        let evaluation = self.fleet.evaluate(&next.params)?;
+        let assessment = self.fleet.evaluate(&next.params)?;
         self.fleet.settle(&next)?;
         self.state = next;
         (record.bytes_up, record.bytes_down) = (traffic.up, traffic.down);
         (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
-        if evaluation.samples() > 0 {
-            record.accuracy = Some(evaluation.accuracy());
-            record.loss = Some(evaluation.mean_loss());
-            record.class_accuracy = self.details.then(|| evaluation.class_accuracies());
+        (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
+        (record.chance, record.median_accuracy) = (assessment.chance, assessment.median_accuracy);
+        if self.details && assessment.accuracy.is_some() {
+            record.class_accuracy = Some(assessment.class_accuracy);
         }
         if let Some(setup) = &self.setup {
             describe_clients(&mut record, setup, &self.state);

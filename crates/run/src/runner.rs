@@ -164,6 +164,7 @@ impl Runner {
             rounds: self.rounds_done(),
             accuracy: self.accuracies.last().copied().flatten(),
             last10_accuracy: last_accuracy(&self.accuracies),
+            collapsed: None,
             seconds: self.seconds,
             images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),
             peak_memory_bytes: peak_memory(),

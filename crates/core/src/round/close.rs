@@ -56,6 +56,7 @@ pub fn close(
     }
     record.count(&shares);
     record.drift = accepted.drift();
+    record.locate(&accepted.distances());
     Ok((next, record))
 }
 

@@ -25,14 +25,18 @@ pub(crate) struct DriftSum<'a> {
     weights: &'a [f64],
     /// Number of values added.
     done: usize,
-    squares: f64,
+    /// ‖Δ_k‖² of each client.
+    squares: Vec<f64>,
+    /// ⟨Δ_k, m⟩ of each client with the mean change m.
+    dots: Vec<f64>,
     along: f64,
 }
 
 impl<'a> DriftSum<'a> {
     /// The drift from `base` of clients with these weights, before any value is added.
     pub(crate) fn new(base: &'a Params, weights: &'a [f64]) -> Self {
-        Self { base: base.trainable(), weights, done: 0, squares: 0.0, along: 0.0 }
+        let zeros = vec![0.0; weights.len()];
+        Self { base: base.trainable(), weights, done: 0, squares: zeros.clone(), dots: zeros, along: 0.0 }
     }
 
     /// Adds the clients' values from `start` on. A block that was already added is skipped.
@@ -45,9 +49,14 @@ impl<'a> DriftSum<'a> {
         let mut mean = vec![0.0; len];
         for (s, block) in self.weights.iter().zip(blocks) {
             for ((mean, &x), &w) in mean.iter_mut().zip(block).zip(base) {
+                *mean += s * (f64::from(x) - f64::from(w));
+            }
+        }
+        for ((square, dot), block) in self.squares.iter_mut().zip(&mut self.dots).zip(blocks) {
+            for ((mean, &x), &w) in mean.iter().zip(block).zip(base) {
                 let update = f64::from(x) - f64::from(w);
-                *mean += s * update;
-                self.squares += s * update * update;
+                *square += update * update;
+                *dot += update * mean;
             }
         }
         self.along += mean.iter().map(|m| m * m).sum::<f64>();
@@ -56,9 +65,24 @@ impl<'a> DriftSum<'a> {
 
     /// The drift; `None` unless all values were added.
     pub(crate) fn finish(&self) -> Option<Drift> {
+        let squares: f64 = self.weights.iter().zip(&self.squares).map(|(s, square)| s * square).sum();
         // Rounding may make this slightly negative for clients that agree.
-        let apart = (self.squares - self.along).max(0.0).sqrt();
+        let apart = (squares - self.along).max(0.0).sqrt();
         (self.done == self.base.len()).then_some(Drift { apart, along: self.along.sqrt() })
+    }
+
+    /// ‖Δ_k − m_k‖ of each client, where m_k is the weighted mean change of the others; empty unless all values were
+    /// added. A client that has all the weight has no others.
+    pub(crate) fn distances(&self) -> Vec<Option<f64>> {
+        if self.done != self.base.len() {
+            return Vec::new();
+        }
+        // m_k = (m − s_k Δ_k) / (1 − s_k), so Δ_k − m_k = (Δ_k − m) / (1 − s_k).
+        let distance = |((square, dot), s): ((&f64, &f64), &f64)| {
+            let square: f64 = square - 2.0 * dot + self.along;
+            (*s < 1.0).then(|| square.max(0.0).sqrt() / (1.0 - s))
+        };
+        self.squares.iter().zip(&self.dots).zip(self.weights).map(distance).collect()
     }
 }
 
@@ -94,6 +118,21 @@ mod tests {
         // Updates +3 and -1 with weights 1/4 and 3/4: the mean is 0, the spread sqrt(9/4 + 3/4).
         let got = drift(&[0.0], &[vec![3.0], vec![-1.0]], &[0.25, 0.75]);
         assert_eq!(got, Drift { apart: 3f64.sqrt(), along: 0.0 });
+    }
+
+    #[test]
+    fn a_distance_is_that_from_the_weighted_mean_of_the_others() {
+        let base = Params { layout: Arc::new(Layout::vector(2)), values: vec![1.0, 1.0] };
+        let mut sum = DriftSum::new(&base, &[0.25, 0.25, 0.5]);
+        assert!(sum.distances().is_empty(), "no values yet");
+        sum.add(0, &[vec![1.0, 1.0], vec![4.0, 1.0], vec![1.0, 7.0]]);
+        // Changes (0, 0), (3, 0), (0, 6). The others' means: (1, 4), (0, 4), (1.5, 0).
+        for (got, expected) in sum.distances().iter().zip([17f64.sqrt(), 5.0, (2.25f64 + 36.0).sqrt()]) {
+            assert!((got.unwrap() - expected).abs() < 1e-12, "{got:?} is not {expected}");
+        }
+        let mut alone = DriftSum::new(&base, &[1.0]);
+        alone.add(0, &[vec![2.0, 2.0]]);
+        assert_eq!(alone.distances(), [None]);
     }
 
     #[test]

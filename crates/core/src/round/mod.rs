@@ -2,6 +2,7 @@
 //! Enrolment and acceptance check everything that a client claims.
 
 pub(crate) mod acceptance;
+pub(crate) mod assessment;
 pub(crate) mod close;
 pub(crate) mod drift;
 pub mod enrolment;
@@ -15,6 +16,7 @@ pub(crate) mod state;
 pub(crate) mod updates;
 
 pub use acceptance::{Checked, Inspection, check};
+pub use assessment::Assessment;
 pub use close::close;
 pub use drift::Drift;
 pub use enrolment::Refusal;
@@ -22,6 +24,6 @@ pub use failure::ClientFailure;
 pub use job::{Job, Offer, Survey};
 pub use plan::{cohort_size, plan};
 pub use profile::{ClientData, ClientId, Profile};
-pub use record::{ClientRecord, RoundRecord, Spread, effective};
+pub use record::{ClientRecord, RoundRecord, Screened, Spread, effective};
 pub use state::{Mode, Run, State};
 pub use updates::{Accepted, BLOCK, Outcome, ReadFailure, Report, UpdatePart, Updates, Upload};

@@ -15,6 +15,12 @@ pub struct RoundRecord {
     pub accuracy: Option<f64>,
     /// Its mean cross-entropy; null if it was not evaluated.
     pub loss: Option<f64>,
+    /// Accuracy of always predicting the most frequent class of the evaluated samples: the level of chance.
+    #[serde(default)]
+    pub chance: Option<f64>,
+    /// Median of the clients' accuracies if they evaluated the model on their hold-outs; null if the server did.
+    #[serde(default)]
+    pub median_accuracy: Option<f64>,
     /// How long the round took.
     pub seconds: f64,
     /// Bytes that clients sent; in a simulation, what they would have sent.
@@ -32,6 +38,12 @@ pub struct RoundRecord {
     pub drift: Option<Drift>,
     /// Why the model stayed unchanged, if it did.
     pub unchanged: Option<String>,
+    /// What a person should look at in this round, with the client whose update was farthest from the others'.
+    #[serde(default)]
+    pub alarm: Option<String>,
+    /// The last round before the run was rolled back to the round before this one.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub rolled_back_from: Option<u32>,
     /// Number of enrolled clients; unknown in records of earlier versions.
     #[serde(default)]
     pub roster: Option<usize>,
@@ -68,6 +80,12 @@ pub struct ClientRecord {
     /// How far it moved the model: ‖w_k − w_t‖; unknown in records of earlier versions.
     #[serde(default)]
     pub norm: Option<f64>,
+    /// Distance of its change of the model from the weighted mean change of the other clients.
+    #[serde(default)]
+    pub distance: Option<f64>,
+    /// How screening scaled its update down; null if it was within the bounds, or not screened.
+    #[serde(default)]
+    pub screened: Option<Screened>,
     /// Mean training loss of its first local epoch.
     pub first_loss: Option<f64>,
     /// Mean training loss of its last local epoch.
@@ -78,6 +96,19 @@ pub struct ClientRecord {
     /// Why its update was not used; a sentence in JSON.
     #[serde(serialize_with = "sentence", deserialize_with = "from_sentence")]
     pub failure: Option<ClientFailure>,
+}
+
+/// An update that was scaled down because its norm exceeded a bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Screened {
+    /// The part that exceeded its bound the most.
+    pub part: String,
+    /// Its norm.
+    pub norm: f64,
+    /// The bound.
+    pub bound: f64,
+    /// The factor on the update.
+    pub factor: f64,
 }
 
 /// The distribution of a quantity over all clients.
@@ -107,6 +138,14 @@ impl RoundRecord {
         }
         self.effective_clients = Some(effective(&shares.weight));
     }
+
+    /// Records the distance of each accepted client.
+    pub(crate) fn locate(&mut self, distances: &[Option<f64>]) {
+        let accepted = self.clients.iter_mut().filter(|client| client.failure.is_none());
+        for (client, distance) in accepted.zip(distances) {
+            client.distance = *distance;
+        }
+    }
 }
 
 impl ClientRecord {
@@ -131,6 +170,8 @@ impl ClientRecord {
             weight: None,
             steps: report.map(|report| report.steps),
             norm: answer.as_ref().ok().map(Checked::norm),
+            distance: None,
+            screened: None,
             first_loss: report.map(|report| report.losses[0]),
             last_loss: report.map(|report| report.losses[1]),
             forgot: job.accepted.is_some() && report.is_some_and(|report| !report.remembers),

@@ -110,6 +110,11 @@ impl<'a> Accepted<'a> {
         self.drift.finish()
     }
 
+    /// How far each client's change was from those of the others, if the rule read all of them.
+    pub(crate) fn distances(&self) -> Vec<Option<f64>> {
+        self.drift.distances()
+    }
+
     /// Visits a range of a part block by block, with the block's start in the range and each client's values.
     pub fn blocks(
         &mut self,

@@ -81,6 +81,13 @@ impl Evaluation {
             .collect()
     }
 
+    /// Fraction of samples that belong to the most frequent class: the accuracy of always predicting it.
+    pub fn chance(&self) -> f64 {
+        let classes = self.confusion.len().isqrt();
+        let most = self.confusion.chunks(classes.max(1)).map(|row| row.iter().sum::<u64>()).max();
+        most.unwrap_or(0) as f64 / self.samples().max(1) as f64
+    }
+
     /// Mean loss per sample; 0 without samples.
     pub fn mean_loss(&self) -> f64 {
         self.loss / self.samples().max(1) as f64

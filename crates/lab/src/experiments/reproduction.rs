@@ -159,6 +159,7 @@ mod tests {
             rounds: 300,
             accuracy: Some(accuracy),
             last10_accuracy: Some(accuracy),
+            collapsed: None,
             seconds: 0.0,
             images_per_second: 0.0,
             peak_memory_bytes: None,

@@ -5,8 +5,8 @@ use crate::federation::stored::{Reply, Stored, StoredUpdate};
 use crate::federation::{Coordinator, Event};
 use fedtvd_core::bytes::UploadStream;
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{ClientId, Job, Profile, State};
-use fedtvd_core::train::{Evaluation, Trainer};
+use fedtvd_core::round::{Assessment, ClientId, Job, Profile, State};
+use fedtvd_core::train::Trainer;
 use fedtvd_run::directory::Memories;
 use fedtvd_run::fleet::{Answers, Fleet, FleetFailure, Gathered, Traffic, evaluate};
 use prost::bytes::Bytes;
@@ -129,20 +129,21 @@ impl Fleet for Federation {
         Ok(Answers { updates: Box::new(updates), traffic: Some(Traffic { up, down }) })
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure> {
-        let evaluation = match &mut self.evaluator {
+    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure> {
+        let assessment = match &mut self.evaluator {
             Evaluator::Server { workers, rows, classes } => {
-                evaluate(workers, *classes, model, rows).map_err(FleetFailure::Evaluate)?
+                let evaluation = evaluate(workers, *classes, model, rows).map_err(FleetFailure::Evaluate)?;
+                Assessment::from(&evaluation)
             }
             Evaluator::Clients(patience) => {
                 let bytes = Bytes::from(model.to_safetensors());
                 let evaluated =
                     self.coordinator.evaluate(self.round, bytes, self.answered.clone(), *patience);
-                evaluated?
+                Assessment::from(&evaluated?)
             }
         };
-        self.accuracy = (evaluation.samples() > 0).then(|| evaluation.accuracy());
-        Ok(evaluation)
+        self.accuracy = assessment.accuracy;
+        Ok(assessment)
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {

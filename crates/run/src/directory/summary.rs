@@ -20,6 +20,9 @@ pub struct Summary {
     pub accuracy: Option<f64>,
     /// Mean accuracy of the last 10 rounds; null if the model was not evaluated in one of them.
     pub last10_accuracy: Option<f64>,
+    /// Why the result cannot be used: what collapsed, and when; null if nothing did.
+    #[serde(default)]
+    pub collapsed: Option<String>,
     /// Total time of all rounds.
     pub seconds: f64,
     /// Samples trained on, per second.

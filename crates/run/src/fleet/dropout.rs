@@ -3,9 +3,9 @@
 use crate::directory::Memories;
 use crate::fleet::{Answers, Fleet, FleetFailure, Gathered};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{Job, Offer, State};
+use fedtvd_core::round::{Assessment, Job, Offer, State};
 use fedtvd_core::stream::{Key, Purpose};
-use fedtvd_core::train::{Evaluation, Local};
+use fedtvd_core::train::Local;
 use std::sync::Arc;
 
 /// How often clients drop out, drawn for each client and round.
@@ -60,7 +60,7 @@ impl Fleet for Unreliable {
         self.fleet.work(&jobs)
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure> {
+    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure> {
         self.fleet.evaluate(model)
     }
 

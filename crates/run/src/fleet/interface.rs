@@ -3,8 +3,8 @@
 use crate::directory::Memories;
 use fedtvd_core::labels::{Reference, ReferenceError};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{Job, Profile, State, Updates};
-use fedtvd_core::train::{Evaluation, TrainFailure};
+use fedtvd_core::round::{Assessment, Job, Profile, State, Updates};
+use fedtvd_core::train::TrainFailure;
 use thiserror::Error;
 
 /// The clients of a run. A fleet can fail, and may be asked for the same round again.
@@ -16,8 +16,8 @@ pub trait Fleet: Send {
     /// The outcomes of a round's jobs. A client without an outcome did not answer.
     fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure>;
 
-    /// Evaluates the global model; the result has no samples if nobody could.
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure>;
+    /// Evaluates the global model; the assessment is empty if nobody could.
+    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure>;
 
     /// Accepts the round that led to `state`: clients' memories advance. Returns the memories that a checkpoint must
     /// store; clients on other machines store their own.

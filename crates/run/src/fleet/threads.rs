@@ -7,7 +7,7 @@ use crate::setup::Setup;
 use fedtvd_core::labels::size;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{ClientFailure, ClientId, Job, Outcome, Profile, State, Upload, check};
+use fedtvd_core::round::{Assessment, ClientFailure, ClientId, Job, Outcome, Profile, State, Upload, check};
 use fedtvd_core::rules::Strategy;
 use fedtvd_core::train::{Evaluation, TrainFailure, Trainer, client};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -107,10 +107,10 @@ impl Fleet for Threads {
         Ok(Answers { updates: Box::new(spool.close(kept)), traffic: None })
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluation, FleetFailure> {
+    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure> {
         let samples = &self.setup.samples;
-        evaluate(&mut self.workers, samples.classes(), model, &samples.test_rows())
-            .map_err(FleetFailure::Evaluate)
+        let evaluation = evaluate(&mut self.workers, samples.classes(), model, &samples.test_rows());
+        evaluation.map(|evaluation| Assessment::from(&evaluation)).map_err(FleetFailure::Evaluate)
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
