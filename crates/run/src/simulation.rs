@@ -5,9 +5,10 @@ use crate::directory::Fingerprint;
 use crate::fleet::{Fleet, Threads, Unreliable};
 use crate::rounds::Rounds;
 use crate::setup::Setup;
-use fedtvd_core::labels::{Reference, ReferenceError};
+use fedtvd_core::labels::{ReferenceError, size};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::State;
+use fedtvd_core::round::hardened::SmallCohort;
+use fedtvd_core::round::{Run, State, hardened};
 use fedtvd_core::train::Trainer;
 use fedtvd_nn::{Cpu, CpuError};
 use std::sync::Arc;
@@ -41,6 +42,9 @@ pub enum SimulationError {
     /// The reference is for another number of classes.
     #[error(transparent)]
     Reference(#[from] ClassMismatch),
+    /// Rounds with too few clients for hardened mode.
+    #[error(transparent)]
+    Cohort(#[from] SmallCohort),
     /// No test set.
     #[error("the data set has no test rows to evaluate the model on")]
     NoTest,
@@ -75,12 +79,15 @@ pub fn simulation(
     if setup.samples.test_rows().is_empty() {
         return Err(SimulationError::NoTest);
     }
+    let Run { mode, fraction, .. } = experiment.run;
+    hardened::check_cohort(mode, fraction, setup.clients.len())?;
     let classes = setup.samples.classes();
     let reference = match experiment.reference.resolve(classes)? {
         Some(reference) => reference,
         None => {
-            let counts = setup.clients.iter().map(|client| client.counts.as_slice());
-            Reference::aggregated(counts).map_err(SimulationError::Aggregated)?
+            let clients = setup.clients.iter().map(|client| (size(&client.counts), client.counts.as_slice()));
+            let clients: Vec<_> = clients.collect();
+            hardened::reference(experiment.run.mode, &clients).map_err(SimulationError::Aggregated)?
         }
     };
     let run = experiment.run.clone();

@@ -4,7 +4,7 @@ use crate::commands::run::{failure as run_failure, finished};
 use crate::request::{Configured, Failure, Output, eprint_line, per_cent, workers};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
-use fedtvd_core::round::{ClientId, RoundRecord};
+use fedtvd_core::round::{ClientId, Mode, RoundRecord};
 use fedtvd_net::client::Security;
 use fedtvd_net::federation::{
     Event, FederationError, Log as EventLog, Options, Ready, Work, ask, farewell, prepare,
@@ -40,9 +40,10 @@ pub(crate) struct Serve {
     /// keeps its roster
     #[arg(long, value_name = "FILE")]
     roster: Option<PathBuf>,
-    /// Without a roster: number of clients to wait for before the first round; others can join later
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "roster")]
-    least: usize,
+    /// Without a roster: number of clients to wait for before the first round; others can join later [default: as few
+    /// as strategy.mode allows: 3 if hardened, 1 if paper]
+    #[arg(long, value_name = "N", conflicts_with = "roster")]
+    least: Option<usize>,
     /// Time limit of a round: aggregate the updates that have arrived by then [default: wait for all]
     #[arg(long, value_name = "SECONDS")]
     deadline: Option<f64>,
@@ -145,6 +146,11 @@ impl Serve {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
+        if *mode == Mode::Paper {
+            let note = "paper mode: clients are trusted, and a single one of them can destroy or take over the model; \
+                        without strategy.mode in the configuration a federation is hardened";
+            log(&Event::Note { note: note.to_owned() });
+        }
         match runner.run(&AtomicBool::new(false), &mut |line| self.show(line)).map_err(run_failure)? {
             End::Done(summary) => Ok(summary),
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(

@@ -7,11 +7,13 @@ pub(crate) mod close;
 pub(crate) mod drift;
 pub mod enrolment;
 pub(crate) mod failure;
+pub(crate) mod finite;
 pub mod hardened;
 pub(crate) mod job;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod record;
+pub(crate) mod screening;
 pub(crate) mod state;
 pub(crate) mod updates;
 

@@ -24,10 +24,13 @@ pub struct Run {
     pub fraction: f64,
     /// How clients train.
     pub local: Local,
-    /// Minimum number of accepted updates, at least 1; with fewer, a round leaves the model unchanged.
+    /// Minimum number of accepted updates, at least 1, and more in hardened mode; with fewer, a round leaves the model
+    /// unchanged.
     pub quorum: usize,
     /// How far clients' claims are trusted.
     pub mode: Mode,
+    /// In hardened mode, the norm that an update may have, as a multiple of the median norm.
+    pub screen: f64,
     /// Largest size that a client may claim.
     pub largest_size: u64,
     /// Whether all clients must be enrolled before the first round. Strategies with carried vectors need that anyway.
@@ -48,7 +51,7 @@ pub enum Mode {
     /// As in the paper: every possible claim is taken at face value.
     #[default]
     Paper,
-    /// Sizes are capped at the round's median, then weights at 1.6/K.
+    /// Weights are capped, large updates scaled down, and rounds of few clients change nothing.
     Hardened,
 }
 
@@ -69,6 +72,8 @@ pub struct State {
     pub weighting: Memory,
     /// Memory of the server rule.
     pub server: Memory,
+    /// Memory of the screening: norms of recent updates.
+    pub screening: Memory,
     /// The last accepted round of each client, for strategies whose clients keep a memory.
     pub accepted: BTreeMap<ClientId, u32>,
 }
@@ -88,6 +93,7 @@ impl State {
             carried: Arc::new(carried),
             weighting: Memory::default(),
             server: Memory::default(),
+            screening: Memory::default(),
             accepted: BTreeMap::new(),
         }
     }
@@ -96,8 +102,12 @@ impl State {
     pub fn enrol(&mut self, run: &Run, profile: Profile) -> Result<(), Refusal> {
         enrolment::check(run, &self.reference, &profile)?;
         match self.roster.binary_search_by_key(&profile.client, |known| known.client) {
-            Ok(place) if self.roster[place] == profile => Ok(()),
-            Ok(_) => Err(Refusal::Changed { client: profile.client }),
+            Ok(place) => {
+                let (client, known) = (profile.client, &self.roster[place]);
+                // What the operator lists may change; what the client says may not.
+                let same = Profile { listed: known.listed, ..profile } == *known;
+                if same { Ok(()) } else { Err(Refusal::Changed { client }) }
+            }
             Err(_) if run.needs_roster() && self.round > 0 => {
                 Err(Refusal::RosterClosed { client: profile.client })
             }

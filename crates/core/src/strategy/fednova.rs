@@ -11,7 +11,7 @@
 //! Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020.
 
 use crate::model::Params;
-use crate::round::{Accepted, ReadFailure, UpdatePart};
+use crate::round::{Accepted, ReadFailure, Report, UpdatePart};
 use crate::rules::{Combine, Property, Recipe, Spec};
 use std::sync::Arc;
 
@@ -47,5 +47,9 @@ impl Combine for Normalised {
         }
         next.extend(accepted.weighted_sum(UpdatePart::Model, trainable..all, weights)?);
         Ok(next)
+    }
+
+    fn amplification(&self, report: &Report) -> f64 {
+        1.0 / report.reach
     }
 }

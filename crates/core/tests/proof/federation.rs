@@ -51,6 +51,7 @@ pub(crate) fn run(label: &str, local: Local) -> Run {
         local,
         quorum: 1,
         mode: Mode::Paper,
+        screen: 3.0,
         largest_size: 1_000_000_000,
         fixed_roster: false,
     }
@@ -134,7 +135,7 @@ impl Site {
     /// Its profile for a strategy.
     pub(crate) fn profile(&self, strategy: &Strategy, reference: &Reference) -> Profile {
         let statistic = strategy.weighting.asks().answer(&self.counts, reference);
-        Profile { client: self.id, size: size(&self.counts), statistic }
+        Profile::new(self.id, size(&self.counts), statistic)
     }
 }
 

@@ -7,7 +7,8 @@ use crate::federation::ledger::{Ledger, LedgerError};
 use crate::federation::{Coordinator, Event, Log};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
-use fedtvd_core::round::{ClientId, State};
+use fedtvd_core::round::hardened::SmallCohort;
+use fedtvd_core::round::{ClientId, Run, State, hardened};
 use fedtvd_core::train::{Samples, Trainer, Values};
 use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
@@ -30,8 +31,8 @@ use thiserror::Error;
 pub struct Options {
     /// The only clients that may take part; the first round waits for all of them.
     pub roster: Option<BTreeSet<ClientId>>,
-    /// Without a roster: number of clients that the first round waits for.
-    pub least: usize,
+    /// Without a roster: number of clients that the first round waits for, if not as few as the mode allows.
+    pub least: Option<usize>,
     /// How long a round waits for answers; `None` for no limit.
     pub deadline: Option<Duration>,
     /// Whether clients evaluate the model on their hold-outs even if the server has a test set.
@@ -68,6 +69,9 @@ pub enum FederationError {
     /// Simulated dropouts, which a federation does not have.
     #[error("cohort.absent and cohort.partial are for simulations; real clients drop out by themselves")]
     Dropout,
+    /// Rounds with too few clients for hardened mode.
+    #[error("{0} (the clients are those of --roster, or --least N without one)")]
+    Cohort(#[from] SmallCohort),
     /// A data set that the server does not have and whose shape is unknown.
     #[error(
         "data.set = \"{0}\" is not on this machine, and its shape is unknown; name a data set of the catalogue, or a site's \
@@ -113,12 +117,13 @@ pub fn prepare(
     mut options: Options,
     log: Log,
 ) -> Result<Ready, FederationError> {
-    let existing = existing_config(out, config)?;
-    let config = existing.clone().or_else(|| config.cloned()).unwrap_or_default();
+    let config = config.map(Config::for_federation);
+    let existing = existing_config(out, config.as_ref())?;
+    let config = existing.clone().or(config).unwrap_or_else(|| Config::default().for_federation());
     options.roster = roster(out, options.roster)?;
     let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
     experiment.run.fixed_roster = options.roster.is_some();
-    check_feasible(&experiment)?;
+    let least = check_feasible(&experiment, &options)?;
     let info = DatasetInfo::find(&experiment, places, options.clients_evaluate)?;
     let model = Model::of(&experiment, &info)?;
     let directory = match existing {
@@ -157,7 +162,7 @@ pub fn prepare(
     if let Some(summary) = directory.summary().map_err(RunError::from)? {
         return Ok(Ready { coordinator, work: Work::Farewell(summary) });
     }
-    let fleet = Federation::new(Arc::clone(&coordinator), options.least.max(1), options.deadline, evaluator);
+    let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
     let runner = Runner::over(directory, experiment, rounds, checkpoints)?;
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
@@ -181,13 +186,17 @@ fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>
     Ok(Some(existing))
 }
 
-/// Refuses experiments that a federation cannot run.
-fn check_feasible(experiment: &Experiment) -> Result<(), FederationError> {
+/// Refuses experiments that a federation cannot run; otherwise, the number of clients that the first round waits for.
+fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, FederationError> {
     if experiment.dropout.any() {
         return Err(FederationError::Dropout);
     }
+    let Run { mode, fraction, .. } = experiment.run;
+    let least = options.least.unwrap_or_else(|| hardened::fewest_clients(mode, fraction)).max(1);
+    let clients = options.roster.as_ref().map_or(least, BTreeSet::len);
+    hardened::check_cohort(mode, fraction, clients)?;
     if experiment.run.fixed_roster {
-        return Ok(());
+        return Ok(least);
     }
     if !experiment.run.strategy.local.needs().carries.is_empty() {
         return Err(FederationError::NeedsRoster(experiment.run.strategy.label.clone()));
@@ -196,7 +205,7 @@ fn check_feasible(experiment: &Experiment) -> Result<(), FederationError> {
         ReferenceSource::Aggregated => {
             Err(FederationError::NeedsRoster("labels.reference = aggregated".into()))
         }
-        ReferenceSource::Uniform | ReferenceSource::Given(_) => Ok(()),
+        ReferenceSource::Uniform | ReferenceSource::Given(_) => Ok(least),
     }
 }
 

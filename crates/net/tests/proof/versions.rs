@@ -19,7 +19,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A server without TLS on a free port.
 fn serve(stage: &Stage) -> Server {
-    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let options = Options { least: Some(1), workers: 1, ..Options::default() };
     let ready = stage.prepare("run", &config(&["model.name=logistic"]), options);
     Server::start(&ready.coordinator, Keys::none(), TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
 }

@@ -146,6 +146,7 @@ fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &Refer
         local,
         quorum: whole(config, "cohort.quorum") as usize,
         mode: if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper },
+        screen: number(config, "strategy.screen"),
         largest_size: LARGEST_SIZE,
         fixed_roster,
     }

@@ -26,11 +26,17 @@ pub enum Since {
 
 /// A fraction above 0.
 const SHARE: Range = Range::above(0.0, 1.0);
+/// Default of `strategy.screen`, chosen by measurement: `bench/README.md`, "Hardened mode".
+const SCREEN: f64 = 3.0;
 /// A factor from one round or epoch to the next.
 const DECAY: Range = Range::above(0.0, 2.0);
 
 const fn first(param: Param) -> Key {
     Key { param, since: Since::First }
+}
+
+const fn later(param: Param) -> Key {
+    Key { param, since: Since::Later }
 }
 
 /// All keys, in the order in which they are printed.
@@ -191,8 +197,14 @@ pub const ALL: &[Key] = &[
     first(Param {
         name: "strategy.mode",
         kind: ParamKind::Choice { default: "paper", choices: &["paper", "hardened"] },
-        about: "paper: weights as published; hardened: sizes capped at the median, weights at 1.6/K for K clients",
+        about: "paper: as published; hardened: no single client can take over the model (docs/federation.md)",
     }),
+    later(Param::number(
+        "strategy.screen",
+        SCREEN,
+        Range::above(0.0, 1e6),
+        "hardened: an update whose norm is above this multiple of the median norm is scaled down to it",
+    )),
 ];
 
 impl Key {

@@ -4,6 +4,7 @@
 pub(crate) mod axes;
 pub(crate) mod config;
 pub(crate) mod experiment;
+pub(crate) mod federation;
 pub mod keys;
 pub(crate) mod lookup;
 pub(crate) mod reference;

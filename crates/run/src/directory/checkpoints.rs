@@ -128,6 +128,7 @@ mod tests {
             carried: Arc::default(),
             weighting: Memory::default(),
             server: Memory::default(),
+            screening: Memory::default(),
             accepted: BTreeMap::new(),
         }
     }

@@ -61,10 +61,8 @@ impl Fleet for Threads {
         }
         let clients = &self.setup.clients;
         let ask = self.strategy.weighting.asks();
-        let profiles = clients.iter().enumerate().map(|(id, data)| Profile {
-            client: id as ClientId,
-            size: size(&data.counts),
-            statistic: ask.answer(&data.counts, &reference),
+        let profiles = clients.iter().enumerate().map(|(id, data)| {
+            Profile::new(id as ClientId, size(&data.counts), ask.answer(&data.counts, &reference))
         });
         let newcomers = profiles.collect();
         Ok(Gathered { reference, newcomers })
