@@ -6,8 +6,8 @@ use crate::model::Params;
 use crate::round::screening::{Decision, Norms, screen};
 use crate::round::updates::AcceptedClient;
 use crate::round::{
-    Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, Report, RoundRecord,
-    Run, State, UpdatePart, Updates,
+    Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, RoundRecord, Run, State,
+    UpdatePart, Updates,
 };
 use crate::round::{finite, hardened};
 use crate::rules::{Carried, Shares};
@@ -35,12 +35,10 @@ pub fn close(
             Ok(index) => updates.outcomes()[index].answer.clone(),
         };
         if let (Ok(index), Ok(checked)) = (place, &answer) {
-            let report = checked.report();
-            candidates.push(Candidate { index, profile, checked: checked.clone(), report, factor: 1.0 });
+            candidates.push(Candidate { index, profile, checked: checked.clone(), factor: 1.0 });
         }
         record.clients.push(ClientRecord::new(profile, &state.reference, job, answer));
     }
-    hardened::cap_reaches(run, state, &mut candidates);
     let counted = screened(run, candidates, &mut next.screening, &mut record);
     let quorum = hardened::quorum(run, jobs.len());
     if counted.len() < quorum {
@@ -52,7 +50,8 @@ pub fn close(
     let mut accepted = Accepted::new(
         updates,
         counted.iter().map(|&Candidate { index, factor, .. }| AcceptedClient { index, factor }).collect(),
-        counted.iter().map(|candidate| candidate.report).collect(),
+        counted.iter().map(|candidate| candidate.checked.report()).collect(),
+        hardened::greatest_reach(run, state.round, &profiles),
         &state.params,
         &shares.weight,
     );
@@ -72,13 +71,11 @@ pub fn close(
 }
 
 /// An update that was accepted on arrival.
-pub(crate) struct Candidate<'a> {
+struct Candidate<'a> {
     /// Its place among the outcomes.
     index: usize,
-    pub(crate) profile: &'a Profile,
+    profile: &'a Profile,
     checked: Checked,
-    /// Its report, with the reach that counts.
-    pub(crate) report: Report,
     /// The factor of screening on its changes.
     factor: f64,
 }
@@ -120,7 +117,7 @@ fn norms(run: &Run, candidates: &[Candidate<'_>]) -> Vec<Norms> {
         values: candidates.iter().map(norm).collect(),
     };
     let mut parts = vec![
-        part("the model", &|client| combine.amplification(&client.report) * client.checked.norm()),
+        part("the model", &|client| combine.amplification(&client.checked.report()) * client.checked.norm()),
         part("the buffers", &|client| client.checked.buffer_norm()),
     ];
     for (place, Carried { name, .. }) in run.strategy.local.needs().carries.iter().enumerate() {

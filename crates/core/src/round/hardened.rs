@@ -3,7 +3,7 @@
 //! ```text
 //! n_k  <- min(n_k, the size listed with its certificate, median of n)
 //! s_k  <- min(c, f s_k)   with c = min(1.6 / K, 0.4) and f such that the weights still sum to 1 (water-filling)
-//! r_k  <- min(r_k, the reach of a client of median size)
+//! r_k  <- min(r_k, the reach of a client of median size)                  in means of reaches only
 //! ```
 //!
 //! K are the clients whose updates count. A round with fewer than three of them, or with fewer than half of its cohort,
@@ -11,14 +11,14 @@
 //! contribute to an aggregated reference, and to their evaluations of the model.
 //!
 //! The cap on the reach r_k matters for FedNova, whose mean reach multiplies every update: a client that claims the
-//! reach of a hundred million samples would blow up all of them, however small its weight.
+//! reach of a hundred million samples would blow up all of them, however small its weight. Its own update is divided by
+//! what it claims: a large reach makes it smaller, and screening bounds what a small one does.
 //!
 //! Without the caps, a claimed size can give one client of ten a weight of 0.607 under FedTVD, and of 1 under FedAvg.
 
 use crate::labels::{Reference, ReferenceError};
 use crate::memory::Memory;
-use crate::round::close::Candidate;
-use crate::round::{Mode, Profile, Run, State, cohort_size};
+use crate::round::{Mode, Profile, Run, cohort_size};
 use crate::rules::{Shares, Weighting};
 use thiserror::Error;
 
@@ -131,17 +131,14 @@ fn capped_sizes(sizes: Vec<u64>) -> Vec<u64> {
     sizes.into_iter().map(|size| size.min(median)).collect()
 }
 
-/// Caps reaches at that of a client of the round's median size, in hardened mode.
-pub(crate) fn cap_reaches(run: &Run, state: &State, candidates: &mut [Candidate<'_>]) {
-    if run.mode == Mode::Paper || candidates.is_empty() {
-        return;
+/// The greatest reach that counts in a mean of reaches: in hardened mode, that of a client of the round's median size.
+pub(crate) fn greatest_reach(run: &Run, round: u32, profiles: &[&Profile]) -> f64 {
+    if run.mode == Mode::Paper || profiles.is_empty() {
+        return f64::INFINITY;
     }
-    let median = median(candidates.iter().map(|candidate| candidate.profile.counted_size()).collect());
-    let local = run.local.in_round(state.round);
-    let [_, greatest] = local.reaches(run.strategy.local.needs().mu, median);
-    for Candidate { report, .. } in candidates {
-        report.reach = report.reach.min(greatest);
-    }
+    let median = median(profiles.iter().map(|profile| profile.counted_size()).collect());
+    let [_, greatest] = run.local.in_round(round).reaches(run.strategy.local.needs().mu, median);
+    greatest
 }
 
 fn median(mut sizes: Vec<u64>) -> u64 {

@@ -87,6 +87,7 @@ pub struct Accepted<'a> {
     updates: &'a dyn Updates,
     clients: Vec<AcceptedClient>,
     reports: Vec<Report>,
+    greatest_reach: f64,
     base: &'a Params,
     drift: DriftSum<'a>,
 }
@@ -105,15 +106,21 @@ impl<'a> Accepted<'a> {
         updates: &'a dyn Updates,
         clients: Vec<AcceptedClient>,
         reports: Vec<Report>,
+        greatest_reach: f64,
         base: &'a Params,
         weights: &'a [f64],
     ) -> Self {
-        Self { updates, clients, reports, base, drift: DriftSum::new(base, weights) }
+        Self { updates, clients, reports, greatest_reach, base, drift: DriftSum::new(base, weights) }
     }
 
     /// The reports of the accepted clients.
     pub fn reports(&self) -> &[Report] {
         &self.reports
+    }
+
+    /// The greatest reach that counts in a mean of reaches; infinite unless claims are distrusted.
+    pub fn greatest_reach(&self) -> f64 {
+        self.greatest_reach
     }
 
     /// How far the clients' models drifted, if the rule read all of them.

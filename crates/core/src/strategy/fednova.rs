@@ -37,7 +37,8 @@ impl Combine for Normalised {
     ) -> Result<Vec<f64>, ReadFailure> {
         let (trainable, all) = (base.layout.trainable(), base.layout.len());
         let reaches: Vec<f64> = accepted.reports().iter().map(|report| report.reach).collect();
-        let effective: f64 = weights.iter().zip(&reaches).map(|(s, r)| s * r).sum();
+        let greatest = accepted.greatest_reach();
+        let effective: f64 = weights.iter().zip(&reaches).map(|(s, r)| s * r.min(greatest)).sum();
         // w_t - r_eff Σ s_k (w_t - w_k) / r_k  =  w_t (1 - Σ f_k) + Σ f_k w_k  with  f_k = s_k r_eff / r_k
         let factors: Vec<f64> = weights.iter().zip(&reaches).map(|(s, r)| s * effective / r).collect();
         let rest = 1.0 - factors.iter().sum::<f64>();
