@@ -6,8 +6,8 @@ use crate::model::Params;
 use crate::round::screening::{Decision, Norms, screen};
 use crate::round::updates::AcceptedClient;
 use crate::round::{
-    Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, RoundRecord, Run, State,
-    UpdatePart, Updates,
+    Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, Report, RoundRecord,
+    Run, State, UpdatePart, Updates,
 };
 use crate::round::{finite, hardened};
 use crate::rules::{Carried, Shares};
@@ -47,11 +47,13 @@ pub fn close(
     }
     let profiles: Vec<&Profile> = counted.iter().map(|candidate| candidate.profile).collect();
     let shares = hardened::shares(run.strategy.weighting.as_ref(), run.mode, &profiles, &mut next.weighting);
+    let reports: Vec<Report> = counted.iter().map(|candidate| candidate.checked.report()).collect();
+    let greatest_reach = hardened::greatest_reach(run, &reports);
     let mut accepted = Accepted::new(
         updates,
         counted.iter().map(|&Candidate { index, factor, .. }| AcceptedClient { index, factor }).collect(),
-        counted.iter().map(|candidate| candidate.checked.report()).collect(),
-        hardened::greatest_reach(run, state.round, &profiles),
+        reports,
+        greatest_reach,
         &state.params,
         &shares.weight,
     );

@@ -3,7 +3,7 @@
 //! ```text
 //! n_k  <- min(n_k, the size listed with its certificate, median of n)
 //! s_k  <- min(c, f s_k)   with c = min(1.6 / K, 0.4) and f such that the weights still sum to 1 (water-filling)
-//! r_k  <- min(r_k, the reach of a client of median size)                  in means of reaches only
+//! r_k  <- min(r_k, screen · median of r)                                  in means of reaches only
 //! ```
 //!
 //! K are the clients whose updates count. A round with fewer than three of them, or with fewer than half of its cohort,
@@ -18,7 +18,8 @@
 
 use crate::labels::{Reference, ReferenceError};
 use crate::memory::Memory;
-use crate::round::{Mode, Profile, Run, cohort_size};
+use crate::round::screening::lower_median;
+use crate::round::{Mode, Profile, Report, Run, cohort_size};
 use crate::rules::{Shares, Weighting};
 use thiserror::Error;
 
@@ -131,14 +132,12 @@ fn capped_sizes(sizes: Vec<u64>) -> Vec<u64> {
     sizes.into_iter().map(|size| size.min(median)).collect()
 }
 
-/// The greatest reach that counts in a mean of reaches: in hardened mode, that of a client of the round's median size.
-pub(crate) fn greatest_reach(run: &Run, round: u32, profiles: &[&Profile]) -> f64 {
-    if run.mode == Mode::Paper || profiles.is_empty() {
-        return f64::INFINITY;
+/// The greatest reach that counts in a mean of reaches: in hardened mode, a multiple of the median, as for norms.
+pub(crate) fn greatest_reach(run: &Run, reports: &[Report]) -> f64 {
+    match run.mode {
+        Mode::Paper => f64::INFINITY,
+        Mode::Hardened => run.screen * lower_median(reports.iter().map(|report| report.reach).collect()),
     }
-    let median = median(profiles.iter().map(|profile| profile.counted_size()).collect());
-    let [_, greatest] = run.local.in_round(round).reaches(run.strategy.local.needs().mu, median);
-    greatest
 }
 
 fn median(mut sizes: Vec<u64>) -> u64 {

@@ -56,7 +56,7 @@ pub(crate) fn screen(bound: f64, reject: bool, parts: &[Norms], memory: &mut Mem
     let clients = parts.first().map_or(0, |part| part.values.len());
     let mut worst: Vec<Option<Screened>> = vec![None; clients];
     for Norms { part, values } in parts {
-        let bound = bound * median(remembered(memory, part, values));
+        let bound = bound * lower_median(remembered(memory, part, values));
         for (&norm, worst) in values.iter().zip(&mut worst) {
             let factor = bound / norm;
             let worse = worst.as_ref().is_none_or(|worst| factor < worst.factor);
@@ -93,8 +93,8 @@ fn remembered(memory: &mut Memory, part: &str, values: &[f64]) -> Vec<f64> {
     pooled
 }
 
-/// The lower median; 0 without values.
-fn median(mut values: Vec<f64>) -> f64 {
+/// The median, the lower of two middle values; 0 without values.
+pub(crate) fn lower_median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
 }

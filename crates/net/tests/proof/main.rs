@@ -4,6 +4,7 @@
 mod bad_updates;
 mod identity;
 mod leaving;
+mod liar;
 mod one_hot;
 mod puppet;
 mod roster;
