@@ -27,7 +27,7 @@ pub enum Since {
 /// A fraction above 0.
 const SHARE: Range = Range::above(0.0, 1.0);
 /// Default of `strategy.screen`, chosen by measurement: `bench/README.md`, "Hardened mode".
-const SCREEN: f64 = 4.0;
+const SCREEN: f64 = 5.0;
 /// A factor from one round or epoch to the next.
 const DECAY: Range = Range::above(0.0, 2.0);
 
