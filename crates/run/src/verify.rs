@@ -143,10 +143,7 @@ pub fn verify(
 
 /// Fails if there is a final model and it is not that of the last line.
 fn check_model(directory: &RunDirectory, setup: &Setup, last: &RoundRecord) -> Result<(), VerifyError> {
-    let path = directory.file("model.safetensors");
-    if !path.is_file() {
-        return Ok(());
-    }
+    let Some(path) = directory.model().map_err(RunError::from)? else { return Ok(()) };
     let damaged = |why: &dyn std::fmt::Display| {
         RunError::from(DirectoryError::Damaged { path: path.display().to_string(), why: why.to_string() })
     };

@@ -131,7 +131,8 @@ pub fn prepare(
     let aggregated = resolved.is_none();
     let reference = resolved.unwrap_or_else(|| Reference::uniform(info.classes));
     let params = Params::initial(Arc::clone(&model.layout), experiment.seed);
-    let (restored, checkpoints) = restore(&directory, &model.layout, &log)?;
+    let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
+    let (restored, checkpoints) = restore(&directory, checkpoints, &model.layout, &log)?;
     let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
     let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, params, reference));
     ledger.discard_after(state.round)?;
@@ -275,11 +276,12 @@ fn roster(
 /// The newest usable checkpoint that `rounds.jsonl` reaches, and the run's checkpoints.
 fn restore(
     directory: &RunDirectory,
+    checkpoints: Checkpoints,
     layout: &Arc<Layout>,
     log: &Log,
 ) -> Result<(Option<State>, Checkpoints), FederationError> {
     let done = directory.lines().map_err(RunError::from)?.len() as u32;
-    let found = Checkpoints::find(directory.file("checkpoint"), layout, done).map_err(RunError::from)?;
+    let found = checkpoints.find(layout, done).map_err(RunError::from)?;
     for note in found.notes {
         log(&Event::Note { note });
     }
