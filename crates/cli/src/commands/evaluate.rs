@@ -22,7 +22,7 @@ pub(crate) struct Evaluate {
     model: PathBuf,
     #[command(flatten)]
     configured: Configured,
-    /// Evaluate the model after this round of a run; every tenth part of a run and its last rounds are kept
+    /// Evaluate the model after this round of a run, which keeps ten rounds, evenly spread, and the last few
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     round: Option<u32>,
     /// Use the training samples instead of the test samples

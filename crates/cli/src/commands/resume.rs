@@ -8,7 +8,7 @@ use fedtvd_data::set::Places;
 use fedtvd_run::runner::Runner;
 use std::path::PathBuf;
 
-/// Resume an interrupted run, with bit-identical results.
+/// Resume an interrupted run with bit-identical results, or any run from an earlier round.
 #[derive(Args)]
 pub(crate) struct Resume {
     /// The run directory

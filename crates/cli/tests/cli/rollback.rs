@@ -1,6 +1,7 @@
 //! `evaluate --round`, `resume --from` and `serve --rollback` on the command line.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use crate::federation::{Process, call};
 use crate::program::fedtvd;
 use serde_json::Value;
 use std::fs;
@@ -75,4 +76,70 @@ fn a_run_resumed_from_an_earlier_round_ends_with_the_same_model_and_records_it()
     assert!(before.ends_with(&discarded) && discarded.lines().count() == 13);
     let verdict = fedtvd(&["verify", &out, "--quiet", "--json"]);
     assert!(verdict.out.contains("\"same_bits\": true"), "{}", verdict.out);
+}
+
+/// Serves to the end, with two clients.
+fn federated(folder: &Path, serve: &[&str]) {
+    let out = folder.join("run").display().to_string();
+    let mut server = Process::start(&[serve, &["--plaintext", "--listen", "127.0.0.1:0"]].concat());
+    server.listening();
+    let at = format!("@{out}/federation/address");
+    let client = |number: u32| {
+        let data = folder.join(format!("sites/client-{number:03}")).display().to_string();
+        Process::start(&["join", &at, &data, "--plaintext", &number.to_string()])
+    };
+    [0, 1].map(client).into_iter().for_each(Process::succeeds);
+    server.succeeds();
+}
+
+#[test]
+fn a_finished_federation_rolled_back_is_computed_as_a_simulation_would() {
+    for strategy in ["fedtvd", "scaffold"] {
+        let folder = tempfile::tempdir().unwrap();
+        let place = |name: &str| folder.path().join(name).display().to_string();
+        let split = ["--set", "split.clients=2", "--set", "split.alpha=0.5", "--set", "split.holdout=0.1"];
+        call(
+            &[&["split", "--quiet", "--export", &place("sites"), "--out", &place("split")], &split[..]]
+                .concat(),
+        );
+        fs::write(place("roster"), "0\n1\n").unwrap();
+        let (out, roster, name) = (place("run"), place("roster"), format!("strategy.name={strategy}"));
+        let settings = ["--set", "rounds=3", "--set", "epochs=1", "--set", "fraction=1", "--set", &name];
+        let model = ["--set", "model.name=logistic", "--out", &out, "--roster", &roster];
+        federated(folder.path(), &[&["serve"], &split[..], &settings, &model].concat());
+        let hashes = || lines(&out).iter().map(|line| line["model_hash"].clone()).collect::<Vec<_>>();
+        let before = hashes();
+        let simulation = fedtvd(&["resume", &out, "--from", "1"]);
+        assert_eq!(simulation.code, 2);
+        assert!(simulation.err.contains("holds a federation"), "{}", simulation.err);
+        federated(folder.path(), &["serve", &out, "--rollback", "1"]);
+        // Only clients with state of their own begin again from zero, and so end with another model.
+        assert_eq!(hashes()[0], before[0], "{strategy}");
+        assert_eq!(hashes() == before, strategy == "fedtvd");
+        assert_eq!(lines(&out)[1]["rolled_back_from"], 3);
+        let verdict = fedtvd(&["verify", &out, "--json", "--quiet"]);
+        assert!(verdict.out.contains("\"same_bits\": true"), "{strategy}: {} {}", verdict.out, verdict.err);
+        let one = fedtvd(&["verify", &out, "--json", "--quiet", "--rounds", "3"]);
+        assert!(one.out.contains("\"same_bits\": true"), "{strategy}: {} {}", one.out, one.err);
+        assert_eq!(evaluated(&out, "2").unwrap()["accuracy"], lines(&out)[1]["accuracy"]);
+    }
+}
+
+#[test]
+fn the_run_directory_of_a_server_is_named_once_and_holds_a_federation() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let refused = |arguments: &[&str]| {
+        let answer = fedtvd(&[&["serve", "--plaintext", "--listen", "127.0.0.1:0"], arguments].concat());
+        assert_eq!(answer.code, 2);
+        answer.err
+    };
+    let (run, other) = (place("run"), place("other"));
+    fs::create_dir(&run).unwrap();
+    let two = format!("fedtvd: {run} and --out {other} are two run directories; name one of them\n");
+    assert_eq!(refused(&[&run, "--out", &other]), two);
+    assert_eq!(refused(&[&run]), format!("fedtvd: {run} holds no run: it has no config.toml\n"));
+    let nothing = format!("fedtvd: {other} holds no federation that could be rolled back\n");
+    assert_eq!(refused(&["--out", &other, "--rollback", "3"]), nothing);
+    assert!(!Path::new(&other).exists());
 }

@@ -4,6 +4,7 @@ use crate::federation::coordinator::Terms;
 use crate::federation::dataset_info::DatasetInfo;
 use crate::federation::fleet::{Evaluator, Federation};
 use crate::federation::ledger::{Ledger, LedgerError};
+use crate::federation::rollback::{restart_memories, roll_back};
 use crate::federation::{Coordinator, Event, Log};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
@@ -38,6 +39,8 @@ pub struct Options {
     pub clients_evaluate: bool,
     /// Number of threads that evaluate the model on the server.
     pub workers: usize,
+    /// The round to go back to before the run continues; 0 for the start.
+    pub rollback: Option<u32>,
 }
 
 /// Why a federation cannot start.
@@ -77,6 +80,9 @@ pub enum FederationError {
     /// The directory holds a run of another configuration.
     #[error("{0} holds a run of another configuration; leave the configuration out to resume it")]
     OtherConfig(String),
+    /// A rollback of a run that does not exist.
+    #[error("{0} holds no federation that could be rolled back")]
+    NoFederation(String),
     /// The directory holds a simulation.
     #[error("{0} holds a simulation; choose another --out")]
     Simulation(String),
@@ -114,6 +120,9 @@ pub fn prepare(
     log: Log,
 ) -> Result<Ready, FederationError> {
     let existing = existing_config(out, config)?;
+    if existing.is_none() && options.rollback.is_some() {
+        return Err(FederationError::NoFederation(out.display().to_string()));
+    }
     let config = existing.clone().or_else(|| config.cloned()).unwrap_or_default();
     options.roster = roster(out, options.roster)?;
     let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
@@ -126,6 +135,7 @@ pub fn prepare(
         None => create(out, &config, &experiment, &info, &model)?,
     };
     let ledger = Ledger::open(&directory.file("federation"))?;
+    roll_back(&directory, &ledger, &model.layout, options.rollback, &log)?;
     let resolved = experiment.reference.resolve(info.classes);
     let resolved = resolved.map_err(SimulationError::from).map_err(RunError::from)?;
     let aggregated = resolved.is_none();
@@ -135,6 +145,7 @@ pub fn prepare(
     let (restored, checkpoints) = restore(&directory, checkpoints, &model.layout, &log)?;
     let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
     let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, params, reference));
+    restart_memories(&directory, &experiment.run, &mut state, &log)?;
     ledger.discard_after(state.round)?;
     // Clients may connect before their round is gathered, and are checked against the opening of the round.
     if let Some(opening) = ledger.opening(state.round)? {

@@ -6,6 +6,7 @@ mod identity;
 mod leaving;
 mod one_hot;
 mod puppet;
+mod rollback;
 mod roster;
 mod stage;
 mod versions;

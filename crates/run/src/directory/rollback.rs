@@ -44,6 +44,11 @@ pub struct Rollback {
 }
 
 impl Rollback {
+    /// The folder of its record, once it is complete.
+    pub fn folder(&self, directory: &RunDirectory) -> PathBuf {
+        directory.file(FOLDER).join(self.name())
+    }
+
     fn name(&self) -> String {
         format!("{:04}-from-{}-to-{}", self.number, self.from, self.to)
     }
@@ -190,7 +195,7 @@ impl Begun {
     }
 
     fn close(&self) -> Result<(), DirectoryError> {
-        Ok(rename(&self.folder, &self.folder.with_extension(""))?)
+        Ok(rename(&self.folder, &self.rollback.folder(&self.directory))?)
     }
 }
 
