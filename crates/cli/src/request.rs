@@ -163,6 +163,16 @@ impl Configured {
         refuse(&self.changes.set, |path| keys.contains(path), by)
     }
 
+    /// The path in place of a configuration file, if it is a directory.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.config.as_deref().filter(|path| path.is_dir())
+    }
+
+    /// Whether changes to individual keys were given.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.changes.set.is_empty()
+    }
+
     /// Whether a configuration file was named.
     pub(crate) fn names_file(&self) -> bool {
         self.config.is_some()

@@ -1,7 +1,7 @@
 //! Why a run cannot start, resume or end.
 
 use crate::configuration::{ConfigError, ExperimentError};
-use crate::directory::{CheckpointError, DirectoryError, FileError};
+use crate::directory::{CheckpointError, DirectoryError, FileError, HistoryError};
 use crate::rounds::RoundError;
 use crate::setup::SetupError;
 use crate::simulation::SimulationError;
@@ -28,6 +28,9 @@ pub enum RunError {
     /// A checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The state of a past round.
+    #[error(transparent)]
+    History(#[from] HistoryError),
     /// The start of a simulation.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
@@ -53,7 +56,10 @@ impl RunError {
     pub fn request(&self) -> bool {
         match self {
             Self::Config(_) | Self::Experiment(_) | Self::Setup(_) | Self::Simulation(_) => true,
-            Self::Directory(error) => !matches!(error, DirectoryError::File(_)),
+            Self::Directory(error) | Self::History(HistoryError::Directory(error)) => {
+                !matches!(error, DirectoryError::File(_))
+            }
+            Self::History(HistoryError::NotKept { .. }) => true,
             Self::Round(error) => error.request(),
             Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } => false,
         }

@@ -32,13 +32,15 @@ pub struct Runner {
     spent: Duration,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) when: Saving,
+    /// The last round before the rollback that the next round follows.
+    pub(crate) rolled_back_from: Option<u32>,
     pub(crate) notes: Vec<String>,
 }
 
 /// How often the state is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saving {
-    /// At intervals: a resume recomputes the rounds after the last checkpoint.
+    /// At intervals, and after rounds whose state is kept: a resume recomputes the rounds after the last checkpoint.
     Interval,
     /// After every round, before the jobs of the next one are sent.
     EveryRound,
@@ -57,6 +59,8 @@ pub enum End {
 const INTERVAL: Duration = Duration::from_secs(3);
 /// ...if all checkpoints so far, and one more like the last, take at most 1/60 of the run's time.
 const COST_FACTOR: u32 = 60;
+/// A round whose state is kept is saved at once unless the last checkpoint took longer; there are ten of them in a run.
+const QUICK: Duration = Duration::from_secs(1);
 
 impl Runner {
     pub(crate) fn new(
@@ -68,7 +72,7 @@ impl Runner {
     ) -> Self {
         Self {
             notes: setup.as_ref().map_or_else(Vec::new, |setup| setup.notes.clone()),
-            checkpoints: Checkpoints::new(directory.file("checkpoint")),
+            checkpoints: Checkpoints::new(directory.file("checkpoint"), experiment.rounds),
             directory,
             experiment,
             setup,
@@ -82,6 +86,7 @@ impl Runner {
             saving: Duration::ZERO,
             spent: Duration::ZERO,
             when: Saving::Interval,
+            rolled_back_from: None,
         }
     }
 
@@ -112,7 +117,7 @@ impl Runner {
                 self.save()?;
                 return Ok(End::Stopped(self.rounds_done()));
             }
-            let record = match self.rounds.round() {
+            let mut record = match self.rounds.round() {
                 Ok(record) => record,
                 Err(RoundError::Fleet(FleetFailure::Stopped)) => return Ok(End::Stopped(self.rounds_done())),
                 Err(error) => {
@@ -121,11 +126,13 @@ impl Runner {
                     return Err(error.into());
                 }
             };
+            record.rolled_back_from = self.rolled_back_from.take();
             self.lines.write(&record)?;
             self.count(&record);
             show(&record);
             let cheap = || self.started.elapsed() >= COST_FACTOR * (self.spent + self.saving);
             let due = match self.when {
+                Saving::Interval if self.checkpoints.keeps(record.round) => self.saving < QUICK || cheap(),
                 Saving::Interval => self.saved.elapsed() >= INTERVAL && cheap(),
                 Saving::EveryRound => true,
             };

@@ -1,4 +1,4 @@
-//! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model.
+//! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model, or of the model after a round.
 
 use crate::request::{Configured, Failure, Output, quoted};
 use anyhow::Context;
@@ -7,6 +7,7 @@ use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::train::Trainer as _;
 use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
+use fedtvd_run::directory::{HistoryError, RunDirectory, history};
 use fedtvd_run::setup::{Data, network};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -21,6 +22,9 @@ pub(crate) struct Evaluate {
     model: PathBuf,
     #[command(flatten)]
     configured: Configured,
+    /// Evaluate the model after this round of a run, which keeps ten rounds, evenly spread, and the last few
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    round: Option<u32>,
     /// Use the training samples instead of the test samples
     #[arg(long)]
     train: bool,
@@ -34,6 +38,7 @@ pub(crate) struct Evaluate {
 #[derive(Serialize)]
 struct View<'a> {
     model: &'a Path,
+    round: Option<u32>,
     set: &'a str,
     samples: u64,
     accuracy: f64,
@@ -45,21 +50,27 @@ struct View<'a> {
 
 impl Evaluate {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        let model =
-            if self.model.is_dir() { self.model.join("model.safetensors") } else { self.model.clone() };
-        if !model.exists() && self.model.join("manifest.json").exists() {
-            let run = quoted(&self.model.display().to_string());
-            return Err(Failure::Request(anyhow::anyhow!(
-                "{run} has no model yet: the run is unfinished; to resume it: fedtvd resume {run}"
-            )));
+        let run = self.run()?;
+        if self.round.is_none()
+            && let Some(run) = &run
+            && run.model().map_err(Failure::request)?.is_none()
+        {
+            return Err(unfinished(run));
         }
-        let config = self.config(&model)?;
+        let config = self.config()?;
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
         let samples = Arc::clone(&data.loaded.samples);
         let network = network(&experiment, &samples).map_err(Failure::request)?;
         let layout = Arc::new(Layout::of(&network).map_err(Failure::request)?);
-        let params = read(&model, &layout).map_err(Failure::Request)?;
+        let (params, model) = match (self.round, &run) {
+            (Some(round), Some(run)) => after_round(run, &layout, round)?,
+            _ => {
+                let inside = self.model.join("model.safetensors");
+                let model = if self.model.is_dir() { inside } else { self.model.clone() };
+                (Arc::new(read(&model, &layout).map_err(Failure::Request)?), model)
+            }
+        };
         let rows = if self.train { (0..samples.train_rows() as u32).collect() } else { samples.test_rows() };
         if rows.is_empty() {
             return Err(Failure::Request(anyhow::anyhow!(
@@ -76,6 +87,7 @@ impl Evaluate {
         }
         let view = View {
             model: &model,
+            round: self.round,
             set: &experiment.data.set,
             samples: evaluation.samples(),
             accuracy: evaluation.accuracy(),
@@ -87,14 +99,63 @@ impl Evaluate {
         self.output.answer(&view, || text(&view))
     }
 
-    /// The given configuration, or the one beside the model in its run directory.
-    fn config(&self, model: &Path) -> Result<Config, Failure> {
-        let beside = model.parent().map(|folder| folder.join("config.toml")).filter(|path| path.is_file());
+    /// The run, if a run directory is named.
+    fn run(&self) -> Result<Option<RunDirectory>, Failure> {
+        if self.model.join("manifest.json").is_file() || self.round.is_some() && self.model.is_dir() {
+            return RunDirectory::open(&self.model).map(Some).map_err(Failure::request);
+        }
+        match self.round {
+            None => Ok(None),
+            Some(round) => Err(Failure::Request(anyhow::anyhow!(
+                "--round {round} needs a run directory; {} is not a directory",
+                self.model.display()
+            ))),
+        }
+    }
+
+    /// The given configuration, or the one in the model's run directory.
+    fn config(&self) -> Result<Config, Failure> {
+        let folder = if self.model.is_dir() { Some(self.model.as_path()) } else { self.model.parent() };
+        let beside = folder.map(|folder| folder.join("config.toml")).filter(|path| path.is_file());
         match beside {
             Some(path) if !self.configured.names_file() => self.configured.read_over(&path),
             _ => self.configured.read(),
         }
     }
+}
+
+/// The model after a round, and its file: a checkpoint, or the final model.
+fn after_round(
+    run: &RunDirectory,
+    layout: &Arc<Layout>,
+    round: u32,
+) -> Result<(Arc<Params>, PathBuf), Failure> {
+    let rounds = run.summary().map_err(Failure::request)?.map(|summary| summary.rounds);
+    match history::model(run, layout, round) {
+        Ok(found) => Ok(found),
+        Err(HistoryError::NotKept { .. }) if rounds == Some(round) => {
+            let model = run.file("model.safetensors");
+            Ok((Arc::new(read(&model, layout).map_err(Failure::Request)?), model))
+        }
+        Err(HistoryError::NotKept { directory, round, mut available }) => {
+            available.extend(rounds.filter(|last| !available.contains(last)));
+            Err(Failure::request(HistoryError::NotKept { directory, round, available }))
+        }
+        Err(error) => Err(Failure::request(error)),
+    }
+}
+
+/// What to do with a run that has no final model yet.
+fn unfinished(run: &RunDirectory) -> Failure {
+    let name = quoted(&run.path().display().to_string());
+    let resume = if run.is_federation() { "serve --out" } else { "resume" };
+    let kept = history::rounds(run).unwrap_or_default();
+    let earlier = kept.last().map_or_else(String::new, |round| {
+        format!("; to evaluate the model after round {round}: fedtvd evaluate {name} --round {round}")
+    });
+    Failure::Request(anyhow::anyhow!(
+        "{name} has no model yet: the run is unfinished; to resume it: fedtvd {resume} {name}{earlier}"
+    ))
 }
 
 fn read(path: &Path, layout: &Arc<Layout>) -> anyhow::Result<Params> {

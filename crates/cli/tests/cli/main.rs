@@ -9,6 +9,7 @@ mod page;
 mod program;
 mod report;
 mod reproduce;
+mod rollback;
 mod run;
 mod split;
 mod strategies;

@@ -54,7 +54,7 @@ pub fn check_cohort(mode: Mode, fraction: f64, clients: usize) -> Result<(), Sma
         return Ok(());
     }
     let remedy = if clients < LEAST {
-        format!("use at least {LEAST} clients")
+        format!("start with at least {LEAST} clients")
     } else {
         // Rounded up to what a person would type.
         let enough = (100.0 * LEAST as f64 / clients as f64).ceil() / 100.0;
@@ -198,7 +198,7 @@ mod tests {
              selects 2; set cohort.fraction to 0.15 or more, or set strategy.mode = paper, in which one client can \
              take over the model"
         );
-        assert!(refusal(1.0, 2).to_string().contains("use at least 3 clients"));
+        assert!(refusal(1.0, 2).to_string().contains("start with at least 3 clients"));
         assert!(check_cohort(Mode::Hardened, 0.15, 20).is_ok() && check_cohort(Mode::Paper, 0.1, 20).is_ok());
         for fraction in [1.0, 0.75, 0.5, 0.3, 0.29, 0.1, 1.0 / 3.0, 0.003] {
             let fewest = fewest_clients(Mode::Hardened, fraction);

@@ -2,7 +2,7 @@
 
 use crate::labels::Reference;
 use crate::memory::Memory;
-use crate::model::Params;
+use crate::model::{Layout, Params};
 use crate::round::enrolment;
 use crate::round::{ClientId, Profile, Refusal};
 use crate::rules::{Carried, Strategy};
@@ -81,16 +81,12 @@ pub struct State {
 impl State {
     /// The state before the first round.
     pub fn new(run: &Run, params: Params, reference: Reference) -> Self {
-        let mut carried = Memory::default();
-        for Carried { name, extent } in run.strategy.local.needs().carries {
-            carried.put(name, vec![0.0f32; extent.len(&params.layout)]);
-        }
         Self {
             round: 0,
+            carried: Arc::new(zeros(run, &params.layout)),
             params: Arc::new(params),
             reference,
             roster: Vec::new(),
-            carried: Arc::new(carried),
             weighting: Memory::default(),
             server: Memory::default(),
             screening: Memory::default(),
@@ -118,9 +114,25 @@ impl State {
         }
     }
 
+    /// Lets all clients begin again without memories. The server's copies of carried vectors become zero too, so that
+    /// they remain the means of the clients' parts.
+    pub fn restart_memories(&mut self, run: &Run) {
+        self.carried = Arc::new(zeros(run, &self.params.layout));
+        self.accepted.clear();
+    }
+
     /// The profile of an enrolled client.
     pub fn profile(&self, client: ClientId) -> Option<&Profile> {
         let place = self.roster.binary_search_by_key(&client, |known| known.client).ok()?;
         Some(&self.roster[place])
     }
+}
+
+/// The carried vectors before the first round.
+fn zeros(run: &Run, layout: &Layout) -> Memory {
+    let mut carried = Memory::default();
+    for Carried { name, extent } in run.strategy.local.needs().carries {
+        carried.put(name, vec![0.0f32; extent.len(layout)]);
+    }
+    carried
 }

@@ -98,6 +98,15 @@ pub enum Event {
         /// Clients that did not answer in time.
         late: Vec<ClientId>,
     },
+    /// The run went back to an earlier round.
+    RolledBack {
+        /// The last round before it.
+        from: u32,
+        /// The round after which the run continues; 0 for the start.
+        to: u32,
+        /// The folder with what was discarded.
+        record: String,
+    },
     /// A note for the operator.
     Note {
         /// The text.
@@ -135,6 +144,9 @@ impl fmt::Display for Event {
             }
             Self::Closed { round, accepted, late } => {
                 write!(f, "round {round}: closed with {accepted} updates; without clients {late:?}")
+            }
+            Self::RolledBack { from, to, record } => {
+                write!(f, "rolled back from round {from} to round {to}; later rounds are kept in {record}")
             }
             Self::Note { note } => write!(f, "note: {note}"),
         }

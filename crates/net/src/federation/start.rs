@@ -4,6 +4,7 @@ use crate::federation::coordinator::Terms;
 use crate::federation::dataset_info::DatasetInfo;
 use crate::federation::fleet::{Evaluator, Federation};
 use crate::federation::ledger::{Ledger, LedgerError};
+use crate::federation::rollback::{restart_memories, roll_back};
 use crate::federation::{Coordinator, Event, Log};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
@@ -39,6 +40,8 @@ pub struct Options {
     pub clients_evaluate: bool,
     /// Number of threads that evaluate the model on the server.
     pub workers: usize,
+    /// The round to go back to before the run continues; 0 for the start.
+    pub rollback: Option<u32>,
 }
 
 /// Why a federation cannot start.
@@ -70,7 +73,7 @@ pub enum FederationError {
     #[error("cohort.absent and cohort.partial are for simulations; real clients drop out by themselves")]
     Dropout,
     /// Rounds with too few clients for hardened mode.
-    #[error("{0} (the clients are those of --roster, or --least N without one)")]
+    #[error(transparent)]
     Cohort(#[from] SmallCohort),
     /// A data set that the server does not have and whose shape is unknown.
     #[error(
@@ -81,6 +84,9 @@ pub enum FederationError {
     /// The directory holds a run of another configuration.
     #[error("{0} holds a run of another configuration; leave the configuration out to resume it")]
     OtherConfig(String),
+    /// A rollback of a run that does not exist.
+    #[error("{0} holds no federation that could be rolled back")]
+    NoFederation(String),
     /// The directory holds a simulation.
     #[error("{0} holds a simulation; choose another --out")]
     Simulation(String),
@@ -119,6 +125,9 @@ pub fn prepare(
 ) -> Result<Ready, FederationError> {
     let config = config.map(Config::for_federation);
     let existing = existing_config(out, config.as_ref())?;
+    if existing.is_none() && options.rollback.is_some() {
+        return Err(FederationError::NoFederation(out.display().to_string()));
+    }
     let config = existing.clone().or(config).unwrap_or_else(|| Config::default().for_federation());
     options.roster = roster(out, options.roster)?;
     let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
@@ -131,14 +140,17 @@ pub fn prepare(
         None => create(out, &config, &experiment, &info, &model)?,
     };
     let ledger = Ledger::open(&directory.file("federation"))?;
+    roll_back(&directory, &ledger, &model.layout, options.rollback, &log)?;
     let resolved = experiment.reference.resolve(info.classes);
     let resolved = resolved.map_err(SimulationError::from).map_err(RunError::from)?;
     let aggregated = resolved.is_none();
     let reference = resolved.unwrap_or_else(|| Reference::uniform(info.classes));
     let params = Params::initial(Arc::clone(&model.layout), experiment.seed);
-    let (restored, checkpoints) = restore(&directory, &model.layout, &log)?;
+    let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
+    let (restored, checkpoints) = restore(&directory, checkpoints, &model.layout, &log)?;
     let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
     let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, params, reference));
+    restart_memories(&directory, &experiment.run, &mut state, &log)?;
     ledger.discard_after(state.round)?;
     // Clients may connect before their round is gathered, and are checked against the opening of the round.
     if let Some(opening) = ledger.opening(state.round)? {
@@ -284,11 +296,12 @@ fn roster(
 /// The newest usable checkpoint that `rounds.jsonl` reaches, and the run's checkpoints.
 fn restore(
     directory: &RunDirectory,
+    checkpoints: Checkpoints,
     layout: &Arc<Layout>,
     log: &Log,
 ) -> Result<(Option<State>, Checkpoints), FederationError> {
     let done = directory.lines().map_err(RunError::from)?.len() as u32;
-    let found = Checkpoints::find(directory.file("checkpoint"), layout, done).map_err(RunError::from)?;
+    let found = checkpoints.find(layout, done).map_err(RunError::from)?;
     for note in found.notes {
         log(&Event::Note { note });
     }

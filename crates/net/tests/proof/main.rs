@@ -7,6 +7,7 @@ mod leaving;
 mod liar;
 mod one_hot;
 mod puppet;
+mod rollback;
 mod roster;
 mod stage;
 mod versions;

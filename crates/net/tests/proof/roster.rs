@@ -329,25 +329,29 @@ fn the_operator_may_ask_for_the_status_at_any_address_of_the_servers_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_only_the_last_two_checkpoints_are_kept() {
+async fn after_a_restart_only_the_last_five_checkpoints_and_every_nth_are_kept() {
     let stage = Stage::new(1);
-    let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=4"];
+    let settings = ["model.name=logistic", "cohort.fraction=1", "rounds=35"];
     let options = Options { roster: Some([0].into()), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&settings), options.clone());
     let mut zero = running.puppet(&stage, 0).await;
-    answer(&mut zero).await;
-    answer(&mut zero).await;
-    assert_eq!(zero.job().await.offer.round, 2);
+    for _ in 0..5 {
+        answer(&mut zero).await;
+    }
+    assert_eq!(zero.job().await.offer.round, 5);
     running.stop();
     let running = stage.serve("run", &config(&settings), options);
     let mut zero = running.puppet(&stage, 0).await;
-    answer(&mut zero).await;
-    assert_eq!(zero.job().await.offer.round, 3);
+    for _ in 0..6 {
+        answer(&mut zero).await;
+    }
+    assert_eq!(zero.job().await.offer.round, 11);
     running.stop();
     let mut kept: Vec<_> = std::fs::read_dir(stage.path("run/checkpoint"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect();
     kept.sort();
-    assert_eq!(kept, ["round-000002", "round-000003"]);
+    let rounds = [4, 7, 8, 9, 10, 11].map(|round| format!("round-{round:06}"));
+    assert_eq!(kept, rounds);
 }
