@@ -2,12 +2,12 @@
 
 use crate::configuration::{ClassMismatch, Experiment};
 use crate::directory::Fingerprint;
-use crate::fleet::{Fleet, Threads, Unreliable};
+use crate::fleet::{Adversarial, Fleet, Threads, Unreliable};
 use crate::rounds::Rounds;
 use crate::setup::Setup;
 use fedtvd_core::labels::{Reference, ReferenceError};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::State;
+use fedtvd_core::round::{ClientData, State};
 use fedtvd_core::train::Trainer;
 use fedtvd_nn::{Cpu, CpuError};
 use std::sync::Arc;
@@ -57,7 +57,7 @@ pub struct Workers {
 impl Workers {
     /// The CPU kernels for a model and its data.
     pub fn on_cpu(setup: &Setup, workers: usize) -> Result<Self, SimulationError> {
-        let cpu = |_| Cpu::new(&setup.network, Arc::clone(&setup.samples));
+        let cpu = |_| Cpu::new(&setup.network, Arc::clone(&setup.training));
         let cpus: Vec<Cpu> = (0..workers.max(1)).map(cpu).collect::<Result<_, _>>()?;
         let fingerprint = Fingerprint::here(&cpus[0]);
         let trainers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
@@ -79,7 +79,8 @@ pub fn simulation(
     let reference = match experiment.reference.resolve(classes)? {
         Some(reference) => reference,
         None => {
-            let counts = setup.clients.iter().map(|client| client.counts.as_slice());
+            let counts = collected_counts(experiment, setup);
+            let counts = counts.iter().map(Vec::as_slice);
             Reference::aggregated(counts).map_err(SimulationError::Aggregated)?
         }
     };
@@ -89,7 +90,22 @@ pub fn simulation(
     if experiment.dropout.any() {
         fleet = Box::new(Unreliable { fleet, dropout: experiment.dropout });
     }
+    if let Some(liars) = experiment.liars {
+        let counts = setup.clients.iter().take(liars.clients).map(|client| client.counts.clone());
+        let (attack, needs) = (liars.attack, run.strategy.local.needs());
+        fleet = Box::new(Adversarial { fleet, attack, liars: counts.collect(), needs, update_memory });
+    }
     let params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
     let state = State::new(&run, params, reference);
     Ok(Rounds::new(run, state, fleet, Some(Arc::clone(setup)), experiment.details))
+}
+
+/// The label counts that clients report for an aggregated reference, before there is one.
+fn collected_counts(experiment: &Experiment, setup: &Setup) -> Vec<Vec<u64>> {
+    let uniform = Reference::uniform(setup.samples.classes());
+    let reported = |(client, data): (usize, &ClientData)| match experiment.liars {
+        Some(liars) if client < liars.clients => liars.attack.counts(&data.counts, &uniform),
+        _ => data.counts.clone(),
+    };
+    setup.clients.iter().enumerate().map(reported).collect()
 }

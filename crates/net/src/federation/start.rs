@@ -68,6 +68,9 @@ pub enum FederationError {
     /// Simulated dropouts, which a federation does not have.
     #[error("cohort.absent and cohort.partial are for simulations; real clients drop out by themselves")]
     Dropout,
+    /// Simulated liars, which a federation does not have.
+    #[error("attack.kind is for simulations; in a federation, a client lies with fedtvd join --attack")]
+    Attack,
     /// A data set that the server does not have and whose shape is unknown.
     #[error(
         "data.set = \"{0}\" is not on this machine, and its shape is unknown; name a data set of the catalogue, or a site's \
@@ -185,6 +188,9 @@ fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>
 fn check_feasible(experiment: &Experiment) -> Result<(), FederationError> {
     if experiment.dropout.any() {
         return Err(FederationError::Dropout);
+    }
+    if experiment.liars.is_some() {
+        return Err(FederationError::Attack);
     }
     if experiment.run.fixed_roster {
         return Ok(());
