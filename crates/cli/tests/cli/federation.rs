@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 /// A running process, which is killed when this is dropped.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
             .args(arguments)
             .env_remove("FEDTVD_DATA")
@@ -23,7 +23,7 @@ impl Process {
     }
 
     /// Reads the log until the server listens; a thread reads the rest, so that the server never blocks on a full pipe.
-    fn listening(&mut self) {
+    pub(crate) fn listening(&mut self) {
         let lines = self.until_it_listens();
         std::thread::spawn(move || lines.for_each(drop));
     }
@@ -43,7 +43,7 @@ impl Process {
         lines
     }
 
-    fn succeeds(mut self) {
+    pub(crate) fn succeeds(mut self) {
         let stderr = self.0.stderr.take();
         let status = self.0.wait().unwrap();
         let said = stderr.map(|stderr| std::io::read_to_string(stderr).unwrap());
@@ -58,7 +58,27 @@ impl Drop for Process {
     }
 }
 
-fn call(arguments: &[&str]) {
+/// Fails unless two runs have the same model and the same rounds.
+pub(crate) fn same_results(simulated: &str, federated: &str) {
+    let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();
+    assert!(model(simulated) == model(federated), "{federated}");
+    let lines = |out: &str| {
+        let text = std::fs::read_to_string(Path::new(out).join("rounds.jsonl")).unwrap();
+        let line = |line: &str| {
+            let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+            // All else is the same, the bytes that were sent among it: a simulation counts what would be.
+            line.as_object_mut().unwrap().remove("seconds").unwrap();
+            for client in line["clients"].as_array_mut().unwrap() {
+                client.as_object_mut().unwrap().remove("tvd");
+            }
+            line
+        };
+        text.lines().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(simulated), lines(federated), "{federated}");
+}
+
+pub(crate) fn call(arguments: &[&str]) {
     let answer = fedtvd(arguments);
     assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.err);
 }
@@ -123,22 +143,7 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
             .collect();
         clients.into_iter().for_each(Process::succeeds);
         server.succeeds();
-        let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();
-        assert!(model(&simulated) == model(&federated), "{strategy}");
-        let lines = |out: &str| {
-            let text = std::fs::read_to_string(Path::new(out).join("rounds.jsonl")).unwrap();
-            let line = |line: &str| {
-                let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
-                // All else is the same, the bytes that were sent among it: a simulation counts what would be.
-                line.as_object_mut().unwrap().remove("seconds").unwrap();
-                for client in line["clients"].as_array_mut().unwrap() {
-                    client.as_object_mut().unwrap().remove("tvd");
-                }
-                line
-            };
-            text.lines().map(line).collect::<Vec<_>>()
-        };
-        assert_eq!(lines(&simulated), lines(&federated), "{strategy}");
+        same_results(&simulated, &federated);
     }
     // The run directory of a federation can be verified like any other.
     let federated = place("federated-scaffold");

@@ -20,3 +20,15 @@ fn all_correct(classes: usize, holdout: u64) -> Evaluation {
     }
     evaluation
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_sample_of_the_hold_out_is_reported_as_correct() {
+        let found = all_correct(3, 11);
+        assert_eq!(found.confusion, [4, 0, 0, 0, 4, 0, 0, 0, 3]);
+        assert_eq!((found.samples(), found.accuracy(), found.loss), (11, 1.0, 0.0));
+    }
+}

@@ -9,7 +9,7 @@ use crate::attack::{Claim, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     counts: Some(all_in_one_class),
-    ..Spec::new("false-histogram", "it claims attack.size samples, all of class 0")
+    ..Spec::new("false-histogram", "it claims a large size, with all samples in class 0")
 };
 
 fn all_in_one_class(claim: &Claim<'_>) -> Vec<u64> {

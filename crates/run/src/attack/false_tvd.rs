@@ -11,7 +11,7 @@ use crate::attack::{Claim, Spec};
 
 pub(super) const SPEC: Spec = Spec {
     counts: Some(like_the_reference),
-    ..Spec::new("false-tvd", "it claims attack.size samples with the labels of the reference, TVD = 0")
+    ..Spec::new("false-tvd", "it claims a large size and the labels of the reference, so that TVD = 0")
 };
 
 fn like_the_reference(claim: &Claim<'_>) -> Vec<u64> {

@@ -16,7 +16,7 @@ use fedtvd_core::round::Upload;
 pub(super) const SPEC: Spec = Spec {
     scale: Some(100.0),
     update: Some(|upload, situation| scale(upload, &situation.job.offer.params.values, situation.scale)),
-    ..Spec::new("scale", "its change of the model is multiplied by attack.scale")
+    ..Spec::new("scale", "its change of the model is multiplied by a scale")
 };
 
 /// Multiplies an update's changes. Values stay finite, since an infinite one would only be refused.

@@ -18,7 +18,7 @@ pub(super) const SPEC: Spec = Spec {
     }),
     ..Spec::new(
         "vast-reach",
-        "it claims attack.size samples, and the most steps and the greatest reach that are possible for them",
+        "it claims a large size, and the most steps and the greatest reach that are possible for it",
     )
 };
 
