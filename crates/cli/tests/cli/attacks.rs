@@ -42,6 +42,18 @@ fn a_run_with_liars_says_so_with_the_scale_that_applies_and_can_be_verified() {
 }
 
 #[test]
+fn a_run_whose_model_an_attack_destroyed_can_be_verified() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    let answer = run(&out, &["attack.kind=scale", "attack.scale=1e38", "attack.clients=3", "cohort.liars=2"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let rounds = std::fs::read_to_string(out.join("rounds.jsonl")).unwrap();
+    assert!(rounds.contains("\"loss\":null"), "the loss is not a number: {rounds}");
+    let verdict = fedtvd(&["verify", &out.display().to_string(), "--json", "--quiet"]);
+    assert!(verdict.out.contains("\"same_bits\": true"), "{} {}", verdict.out, verdict.err);
+}
+
+#[test]
 fn liars_that_are_impossible_are_an_invalid_request() {
     let folder = tempfile::tempdir().unwrap();
     for (settings, message) in [
