@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+pub mod attack;
 pub mod configuration;
 pub mod directory;
 pub mod estimate;

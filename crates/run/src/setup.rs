@@ -1,6 +1,6 @@
 //! The samples, the split and the model of a run.
 
-use crate::configuration::{ClassMismatch, Experiment};
+use crate::configuration::{ClassMismatch, Experiment, LiarsError};
 use crate::directory::digest;
 use fedtvd_core::model::{Layout, Network, NetworkError, Shape};
 use fedtvd_core::round::ClientData;
@@ -18,6 +18,8 @@ use thiserror::Error;
 pub struct Setup {
     /// The data set.
     pub samples: Arc<Samples>,
+    /// The data set that clients train on: the same, unless liars change their labels.
+    pub training: Arc<Samples>,
     /// The split of the training rows, before hold-out.
     pub partition: Partition,
     /// Hash of the split and the hold-out.
@@ -73,6 +75,9 @@ pub enum SetupError {
     /// The reference.
     #[error(transparent)]
     Reference(#[from] ClassMismatch),
+    /// The liars.
+    #[error(transparent)]
+    Liars(#[from] LiarsError),
     /// A user-defined model.
     #[error("model.layers: {0}")]
     Layers(LayersError),
@@ -96,13 +101,32 @@ impl Setup {
         let network = network(experiment, &samples)?;
         let classes = samples.classes();
         let layout = Arc::new(Layout::of(&network)?);
+        let training = match &experiment.liars {
+            None => Arc::clone(&samples),
+            Some(liars) => {
+                liars.check(&experiment.run, clients.len())?;
+                let rows: Vec<&[u32]> = clients.iter().map(|client| client.train.as_slice()).collect();
+                liars.samples(&samples, &rows)
+            }
+        };
         let client = |ClientRows { train, holdout }| {
-            let counts = counts(&train, samples.labels(), classes);
+            let counts = counts(&train, training.labels(), classes);
             ClientData { rows: train, holdout, counts }
         };
         let clients = clients.into_iter().map(client).collect();
         let data_checksum = data.checksum.clone();
-        Ok(Self { samples, partition, split_hash, clients, names, notes, network, layout, data_checksum })
+        Ok(Self {
+            samples,
+            training,
+            partition,
+            split_hash,
+            clients,
+            names,
+            notes,
+            network,
+            layout,
+            data_checksum,
+        })
     }
 }
 

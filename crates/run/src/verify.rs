@@ -170,7 +170,9 @@ fn parting(now: &RoundRecord, then: &RoundRecord, layout: &Layout) -> Option<Par
     let hashes = (now.model_hash.clone(), now.tensor_hashes.clone());
     // The same model has the same accuracy and loss, unless the record was changed.
     let recorded = || {
-        let same = (now.accuracy, now.loss) == (then.accuracy, then.loss);
+        // A loss that is NaN or infinite is null in the record.
+        let finite = |line: &RoundRecord| (line.accuracy, line.loss.filter(|loss| loss.is_finite()));
+        let same = finite(now) == finite(then);
         (!same).then(|| "the recorded accuracy or loss".to_owned())
     };
     let tensor = first_difference(&hashes, then, layout).or_else(recorded)?;

@@ -84,7 +84,7 @@ impl Compare {
             eprint_line(format_args!("{}\n", heading(&config, &comparison, &population)));
             let notes =
                 [ignored::sweep_table(&file, "compare"), ignored::strategy(&config, &self.strategies)];
-            let notes = notes.into_iter().flatten().chain(ignored::split_keys(&config));
+            let notes = notes.into_iter().flatten().chain(ignored::unused_keys(&config));
             notes.chain(population.notes.clone()).for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let progress = ComparisonProgress::new(&comparison, quiet);

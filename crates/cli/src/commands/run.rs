@@ -36,9 +36,12 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let (config, text) = self.configured.read_with_text()?;
-        let ignored = ignored::sweep_table(&text, "run").into_iter().chain(ignored::split_keys(&config));
+        let ignored = ignored::sweep_table(&text, "run").into_iter().chain(ignored::unused_keys(&config));
         ignored.for_each(|note| self.watch.note(self.output, &note));
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
+        if let Some(liars) = experiment.liars {
+            self.watch.note(self.output, &liars.to_string());
+        }
         let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
         let resources = self.resources.checked()?;
         if self.dry_run {

@@ -58,6 +58,26 @@ impl Drop for Process {
     }
 }
 
+/// Fails unless two runs have the same model and the same rounds.
+pub(crate) fn same_results(simulated: &str, federated: &str) {
+    let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();
+    assert!(model(simulated) == model(federated), "{federated}");
+    let lines = |out: &str| {
+        let text = std::fs::read_to_string(Path::new(out).join("rounds.jsonl")).unwrap();
+        let line = |line: &str| {
+            let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+            // All else is the same, the bytes that were sent among it: a simulation counts what would be.
+            line.as_object_mut().unwrap().remove("seconds").unwrap();
+            for client in line["clients"].as_array_mut().unwrap() {
+                client.as_object_mut().unwrap().remove("tvd");
+            }
+            line
+        };
+        text.lines().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(simulated), lines(federated), "{federated}");
+}
+
 pub(crate) fn call(arguments: &[&str]) {
     let answer = fedtvd(arguments);
     assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.err);
@@ -126,22 +146,7 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
         call(&["run", &format!("{federated}/config.toml"), "--quiet", "--out", &simulated]);
         let config = std::fs::read_to_string(format!("{federated}/config.toml")).unwrap();
         assert!(config.contains("mode = \"hardened\"") && config.contains("quorum = 3"), "{config}");
-        let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();
-        assert!(model(&simulated) == model(&federated), "{strategy}");
-        let lines = |out: &str| {
-            let text = std::fs::read_to_string(Path::new(out).join("rounds.jsonl")).unwrap();
-            let line = |line: &str| {
-                let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
-                // All else is the same, the bytes that were sent among it: a simulation counts what would be.
-                line.as_object_mut().unwrap().remove("seconds").unwrap();
-                for client in line["clients"].as_array_mut().unwrap() {
-                    client.as_object_mut().unwrap().remove("tvd");
-                }
-                line
-            };
-            text.lines().map(line).collect::<Vec<_>>()
-        };
-        assert_eq!(lines(&simulated), lines(&federated), "{strategy}");
+        same_results(&simulated, &federated);
     }
     // The run directory of a federation can be verified like any other.
     let federated = place("federated-scaffold");

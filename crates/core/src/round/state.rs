@@ -4,7 +4,7 @@ use crate::labels::Reference;
 use crate::memory::Memory;
 use crate::model::{Layout, Params};
 use crate::round::enrolment;
-use crate::round::{ClientId, Profile, Refusal};
+use crate::round::{ClientId, Profile, Refusal, Stratum};
 use crate::rules::{Carried, Strategy};
 use crate::train::Local;
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,8 @@ pub struct Run {
     pub cohort_seed: u64,
     /// Fraction of the roster selected per round.
     pub fraction: f64,
+    /// A group of which every round selects the same number of clients; `None` to draw all clients alike.
+    pub stratum: Option<Stratum>,
     /// How clients train.
     pub local: Local,
     /// Minimum number of accepted updates, at least 1, and more in hardened mode; with fewer, a round leaves the model

@@ -48,6 +48,7 @@ pub(crate) fn run(label: &str, local: Local) -> Run {
         seed: 7,
         cohort_seed: 11,
         fraction: 1.0,
+        stratum: None,
         local,
         quorum: 1,
         mode: Mode::Paper,

@@ -1,10 +1,12 @@
 //! `join`: a client that connects, pulls work, and reconnects after every failure until the federation is over.
 
 use crate::client::backoff::Backoff;
+use crate::client::enrol::enrol;
 use crate::client::site::Site;
 use crate::client::{Connection, ConnectionError, Security, SiteError, Task};
 use crate::wire;
 use fedtvd_core::train::Samples;
+use fedtvd_run::attack::Attack;
 use fedtvd_run::directory::{FileError, sha256};
 use prost::bytes::Bytes;
 use std::io::ErrorKind;
@@ -25,6 +27,8 @@ pub struct Options {
     pub class_names: Vec<String>,
     /// Folder for what it must remember between rounds.
     pub folder: PathBuf,
+    /// How it lies to the server; `None` for an honest client.
+    pub attack: Option<Attack>,
 }
 
 /// What a client reports to its user.
@@ -155,7 +159,7 @@ async fn session(
     let welcome = connection.hello().await?;
     let mut site = {
         let (welcome, options) = (welcome.clone(), options.clone());
-        blocking(move || Site::new(&welcome, &options.samples, &options.class_names, &options.folder)).await?
+        blocking(move || Site::new(&welcome, &options)).await?
     };
     let run = welcome.run.clone();
     report(&Progress::Joined(welcome.clone()));
@@ -166,7 +170,7 @@ async fn session(
             // less and less often.
             Task::Wait => backoff.reset(),
             Task::Finished(finished) => return Ok(finished),
-            Task::Survey(survey) => connection.enrol(site.enrolment(&run, &survey)?).await?,
+            Task::Survey(survey) => enrol(&mut connection, &mut site, &run, &survey).await?,
             Task::Evaluate(round, model) => {
                 let found;
                 (site, found) = blocking(move || {

@@ -75,6 +75,9 @@ pub enum FederationError {
     /// Rounds with too few clients for hardened mode.
     #[error(transparent)]
     Cohort(#[from] SmallCohort),
+    /// Simulated liars, which a federation does not have.
+    #[error("attack.kind is for simulations; in a federation, a client lies with fedtvd join --attack")]
+    Attack,
     /// A data set that the server does not have and whose shape is unknown.
     #[error(
         "data.set = \"{0}\" is not on this machine, and its shape is unknown; name a data set of the catalogue, or a site's \
@@ -202,6 +205,9 @@ fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>
 fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, FederationError> {
     if experiment.dropout.any() {
         return Err(FederationError::Dropout);
+    }
+    if experiment.liars.is_some() {
+        return Err(FederationError::Attack);
     }
     let Run { mode, fraction, .. } = experiment.run;
     let least = options.least.unwrap_or_else(|| hardened::fewest_clients(mode, fraction)).max(1);

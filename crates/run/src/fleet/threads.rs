@@ -86,9 +86,7 @@ impl Fleet for Threads {
             let checked = check(&needs, samples, job, &upload)?;
             Ok((checked, spool.keep(&mut upload), memory))
         });
-        if let Some(why) = spool.failure() {
-            return Err(FleetFailure::Spool { folder: std::env::temp_dir().display().to_string(), why });
-        }
+        spool.complete()?;
         let mut kept = Vec::with_capacity(jobs.len());
         for (job, answer) in longest_first.into_iter().zip(answers) {
             let client = job.client;
