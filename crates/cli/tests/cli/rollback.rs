@@ -123,6 +123,10 @@ fn a_finished_federation_rolled_back_is_computed_as_a_simulation_would() {
         let one = fedtvd(&["verify", &out, "--json", "--quiet", "--rounds", "3"]);
         assert!(one.out.contains("\"same_bits\": true"), "{strategy}: {} {}", one.out, one.err);
         assert_eq!(evaluated(&out, "2").unwrap()["accuracy"], lines(&out)[1]["accuracy"]);
+        fs::remove_file(format!("{out}/summary.json")).unwrap();
+        fs::remove_file(format!("{out}/model.safetensors")).unwrap();
+        let advice = fedtvd(&["evaluate", &out]).err;
+        assert!(advice.contains(&format!("to resume it: fedtvd serve --out {out}; to evaluate")), "{advice}");
     }
 }
 

@@ -324,6 +324,9 @@ mod tests {
             }
             assert_eq!(files(folder.path()).len(), whole.len());
             assert_eq!(ended_at(&directory, 4).unwrap().map(|rollback| rollback.from), Some(6));
+            // A crash after the line of the next round and before its checkpoint: the old one must not take its place.
+            lines.write(&RoundRecord { round: 5, ..RoundRecord::default() }).unwrap();
+            assert_eq!(shown(&directory), (5, false, false, 4, vec![1, 2, 3, 4]));
         }
     }
 
