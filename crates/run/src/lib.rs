@@ -20,6 +20,7 @@
 //! # }
 //! ```
 
+pub mod collapse;
 pub mod configuration;
 pub mod directory;
 pub mod estimate;

@@ -62,7 +62,7 @@ impl Runner {
         let mut runner = Self::new(directory, experiment, None, rounds, lines);
         runner.when = Saving::EveryRound;
         runner.checkpoints = checkpoints;
-        done[..round as usize].iter().for_each(|line| runner.count(line));
+        done[..round as usize].iter().for_each(|line| runner.recall(line));
         Ok(runner)
     }
 
@@ -109,7 +109,7 @@ impl Runner {
         let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
         runner.notes.extend(notes);
         runner.checkpoints = checkpoints;
-        done[..round as usize].iter().for_each(|line| runner.count(line));
+        done[..round as usize].iter().for_each(|line| runner.recall(line));
         Ok(Ok(runner))
     }
 }

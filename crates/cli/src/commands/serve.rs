@@ -1,7 +1,8 @@
 //! `fedtvd serve [CONFIG]`: the server of a federation, and the status of a running one.
 
-use crate::commands::run::{failure as run_failure, finished};
+use crate::commands::run::{conclude, failure as run_failure};
 use crate::request::{Configured, Failure, Output, eprint_line, per_cent, workers};
+use crate::terminal::trouble::trouble;
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_core::round::{ClientId, RoundRecord};
@@ -137,7 +138,7 @@ impl Serve {
         farewell(&coordinator, &self.out, &summary, Duration::from_secs(self.farewell.into()))
             .map_err(failure)?;
         drop(server);
-        self.output.answer(&summary, || finished(&summary))
+        conclude(&summary, self.output)
     }
 
     /// Runs the remaining rounds.
@@ -145,7 +146,11 @@ impl Serve {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
-        match runner.run(&AtomicBool::new(false), &mut |line| self.show(line)).map_err(run_failure)? {
+        let show = &mut |line: &RoundRecord| {
+            self.show(line);
+            trouble(line).into_iter().for_each(|note| log(&Event::Note { note }));
+        };
+        match runner.run(&AtomicBool::new(false), show).map_err(run_failure)? {
             End::Done(summary) => Ok(summary),
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(
                 "stopped after round {rounds}, all acknowledged updates are saved; repeat the command to resume"

@@ -2,6 +2,7 @@
 
 use crate::commands::run::duration;
 use crate::request::{Failure, Output, eprint_line, per_cent};
+use crate::terminal::trouble::{AboveBar, trouble};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fedtvd_core::round::RoundRecord;
@@ -33,8 +34,8 @@ enum Log {
 pub(crate) enum Viewer {
     /// Nothing.
     Silent,
-    /// A bar.
-    Bar(ProgressBar),
+    /// A bar, and the troubles above it.
+    Bar(ProgressBar, AboveBar),
     /// A line of text per round.
     Text { rounds: u32, first: u32, started: Instant },
     /// One JSON line per round.
@@ -56,7 +57,7 @@ impl Watch {
                 bar.set_prefix(runner.experiment().run.strategy.label.clone());
                 bar.set_position(first.into());
                 bar.reset_eta();
-                Viewer::Bar(bar)
+                Viewer::Bar(bar, AboveBar::default())
             }
             None | Some(Log::Text) => Viewer::Text { rounds, first, started: Instant::now() },
         }
@@ -84,7 +85,8 @@ impl Viewer {
         match self {
             Self::Silent => {}
             Self::Json => eprint_line(serde_json::to_string(line).expect("a line is plain data")),
-            Self::Bar(bar) => {
+            Self::Bar(bar, troubles) => {
+                troubles.show(bar, line);
                 bar.set_position(line.round.into());
                 bar.set_message(format!(
                     "{}  {} left",
@@ -103,13 +105,14 @@ impl Viewer {
                     line.seconds,
                     duration(left),
                 ));
+                trouble(line).into_iter().for_each(eprint_line);
             }
         }
     }
 
     /// Clears the bar.
     pub(crate) fn finish(&self) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar(bar, _) = self {
             bar.finish_and_clear();
         }
     }

@@ -1,5 +1,6 @@
 //! Tests of the command line, one module per subcommand or topic, in one binary to link only once.
 
+mod collapse;
 mod compare;
 mod data;
 mod federation;
