@@ -2,7 +2,6 @@
 
 use crate::commands::run::{conclude, failure as run_failure};
 use crate::request::{Configured, Failure, Output, eprint_line, per_cent, workers};
-use crate::terminal::trouble::trouble;
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_core::round::{ClientId, RoundRecord};
@@ -148,7 +147,9 @@ impl Serve {
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
         let show = &mut |line: &RoundRecord| {
             self.show(line);
-            trouble(line).into_iter().for_each(|note| log(&Event::Note { note }));
+            if let Some(alarm) = line.alarm.clone() {
+                log(&Event::Alarm { round: line.round, alarm });
+            }
         };
         match runner.run(&AtomicBool::new(false), show).map_err(run_failure)? {
             End::Done(summary) => Ok(summary),

@@ -52,9 +52,8 @@ fn quiet_hides_alarms_and_json_lines_have_them() {
 }
 
 #[test]
-fn failed_updates_are_mentioned_also_if_the_run_can_be_used() {
+fn failed_updates_are_mentioned_in_progress_and_in_the_summary() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    // Large enough for the first clients to fail, and then the others have spoilt the model.
     let answer = run(&folder.path().join("run"), &["--set", "local.lr=1000"]);
     let failed = |text: &str| text.lines().any(|line| line.contains(" updates failed, first: "));
     assert!(failed(&answer.out), "{}", answer.out);
@@ -86,7 +85,7 @@ fn a_comparison_marks_a_collapsed_strategy_and_does_not_run_it_again() {
     let both = format!("fedavg,{BROKEN}");
     let answer = compare(&both, &[]);
     assert_eq!(answer.code, 0, "{}", answer.err);
-    let note = format!("\n† {BROKEN}: 2 of 2 seeds collapsed (seed 1: ");
+    let note = format!("\n† {BROKEN}: 2 of 2 seeds collapsed: 1, 2 (seed 1: ");
     assert!(answer.out.contains(&note), "{}", answer.out);
     assert!(answer.out.contains(&format!("{BROKEN} collapsed in 2 of 2 seeds")), "{}", answer.out);
     assert!(answer.out.contains("\n2 of 4 runs collapsed\n"), "{}", answer.out);

@@ -242,6 +242,23 @@ mod tests {
             csv(&rows)
         );
     }
+
+    #[test]
+    fn a_collapsed_seed_is_marked_counted_and_explained() {
+        let cells =
+            Preset::Skew.cells(&protocol(), &["fmnist".to_owned()], &["fedavg".to_owned()], &[1, 2]).unwrap();
+        let cells: Vec<&Cell> = cells.iter().filter(|cell| cell.experiment.split.alpha == 0.5).collect();
+        let RunStatus::Done(mut broken) = done(0.1) else { panic!("it is done") };
+        broken.collapsed = Some("the loss is not finite from round 7 on".to_owned());
+        let rows = rows(Preset::Skew, &cells, &[done(0.8), RunStatus::Done(broken)], true);
+        assert_eq!((rows[0].seeds, rows[0].collapsed, &rows[0].missing), (2, 1, &None));
+        let text = markdown(&rows);
+        assert!(text.contains("45.00 ± 49.50† |"), "{text}");
+        let note = "† fmnist, split.alpha = 0.5, fedavg: 1 of 2 seeds collapsed (seed 2: the loss is not finite from round 7 on)";
+        assert!(text.contains(note), "{text}");
+        assert!(csv(&rows).ends_with(",1\n"), "{}", csv(&rows));
+    }
+
     #[test]
     fn a_path_with_special_characters_stays_in_its_column() {
         let mut rows = table(true);

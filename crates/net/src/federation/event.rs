@@ -98,6 +98,13 @@ pub enum Event {
         /// Clients that did not answer in time.
         late: Vec<ClientId>,
     },
+    /// A round raised an alarm.
+    Alarm {
+        /// The round, counted from 1.
+        round: u32,
+        /// What a person should look at.
+        alarm: String,
+    },
     /// A note for the operator.
     Note {
         /// The text.
@@ -136,6 +143,7 @@ impl fmt::Display for Event {
             Self::Closed { round, accepted, late } => {
                 write!(f, "round {round}: closed with {accepted} updates; without clients {late:?}")
             }
+            Self::Alarm { round, alarm } => write!(f, "alarm: round {round}: {alarm}"),
             Self::Note { note } => write!(f, "note: {note}"),
         }
     }
