@@ -250,6 +250,11 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
+/// A mean loss; a model that was evaluated without one has a loss that is not finite.
+pub(crate) fn mean_loss(loss: Option<f64>) -> String {
+    loss.map_or_else(|| "not finite".to_owned(), |loss| format!("{loss:.4}"))
+}
+
 /// A fraction in per cent, or a dash.
 pub(crate) fn per_cent(fraction: Option<f64>, digits: usize) -> String {
     fraction.map_or_else(|| "–".to_owned(), |fraction| format!("{:.digits$} %", 100.0 * fraction))

@@ -21,6 +21,7 @@
 //! ```
 
 pub mod attack;
+pub mod collapse;
 pub mod configuration;
 pub mod directory;
 pub mod estimate;

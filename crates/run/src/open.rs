@@ -64,7 +64,7 @@ impl Runner {
         runner.rolled_back_from = rolled_back.map(|rollback| rollback.from);
         runner.when = Saving::EveryRound;
         runner.checkpoints = checkpoints;
-        done[..round as usize].iter().for_each(|line| runner.count(line));
+        done[..round as usize].iter().for_each(|line| runner.recall(line));
         Ok(runner)
     }
 
@@ -147,7 +147,7 @@ impl Runner {
         runner.rolled_back_from = rolled_back.map(|rollback| rollback.from);
         runner.notes.extend(notes);
         runner.checkpoints = checkpoints;
-        done[..round as usize].iter().for_each(|line| runner.count(line));
+        done[..round as usize].iter().for_each(|line| runner.recall(line));
         Ok(Ok(runner))
     }
 }

@@ -37,6 +37,20 @@ pub enum RunError {
     /// A round.
     #[error(transparent)]
     Round(#[from] RoundError),
+    /// A server whose rounds do not change the model.
+    #[error(
+        "stopped after round {round}, the state is saved: {rounds} rounds in a row left the model unchanged, the last one \
+         because {why}; find out in rounds.jsonl and in the clients' logs why updates are missing or rejected, then \
+         repeat the command to resume"
+    )]
+    Unchanged {
+        /// Number of unchanged rounds.
+        rounds: u32,
+        /// The last round.
+        round: u32,
+        /// Why it did not change the model.
+        why: String,
+    },
     /// The data differ from those that the run was started with.
     #[error(
         "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or start a new run"
@@ -61,7 +75,7 @@ impl RunError {
             }
             Self::History(HistoryError::NotKept { .. }) => true,
             Self::Round(error) => error.request(),
-            Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } => false,
+            Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } | Self::Unchanged { .. } => false,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! `fedtvd resume RUN`: resumes an interrupted run, with bit-identical results, or any run from an earlier round.
 
-use crate::commands::run::{failure, finished, run_to_end};
+use crate::commands::run::{conclude, failure, run_to_end};
 use crate::request::{Failure, Output, Resources};
 use crate::terminal::watch::Watch;
 use clap::Args;
@@ -41,7 +41,7 @@ impl Resume {
             Ok(runner) => run_to_end(runner, &self.watch, self.output),
             Err(summary) => {
                 self.watch.note(self.output, "this run is already finished");
-                self.output.answer(&summary, || finished(&summary))
+                conclude(&summary, self.output)
             }
         }
     }

@@ -1,7 +1,7 @@
 //! `fedtvd serve [CONFIG or RUN]`: the server of a federation, and the status of a running one.
 
-use crate::commands::run::{failure as run_failure, finished};
-use crate::request::{Configured, Failure, Output, eprint_line, per_cent, quoted, workers};
+use crate::commands::run::{conclude, failure as run_failure};
+use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, workers};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_core::round::{ClientId, Mode, RoundRecord};
@@ -147,7 +147,7 @@ impl Serve {
         };
         farewell(&coordinator, &out, &summary, Duration::from_secs(self.farewell.into())).map_err(failure)?;
         drop(server);
-        self.output.answer(&summary, || finished(&summary))
+        conclude(&summary, self.output)
     }
 
     /// The run directory.
@@ -186,7 +186,13 @@ impl Serve {
                         without strategy.mode in the configuration a federation is hardened";
             log(&Event::Note { note: note.to_owned() });
         }
-        match runner.run(&AtomicBool::new(false), &mut |line| self.show(line)).map_err(run_failure)? {
+        let show = &mut |line: &RoundRecord| {
+            self.show(line);
+            if let Some(alarm) = line.alarm.clone() {
+                log(&Event::Alarm { round: line.round, alarm });
+            }
+        };
+        match runner.run(&AtomicBool::new(false), show).map_err(run_failure)? {
             End::Done(summary) => Ok(summary),
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(
                 "stopped after round {rounds}, all acknowledged updates are saved; {}",
@@ -259,10 +265,10 @@ impl Serve {
                 eprint_line(format_args!("round {}: not evaluated  {:.2} s", line.round, line.seconds));
             }
             Log::Text => eprint_line(format_args!(
-                "round {}: accuracy {}  loss {:.4}  {:.2} s",
+                "round {}: accuracy {}  loss {}  {:.2} s",
                 line.round,
                 per_cent(line.accuracy, 2),
-                line.loss.unwrap_or_default(),
+                mean_loss(line.loss),
                 line.seconds
             )),
         }

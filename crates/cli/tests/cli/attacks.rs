@@ -46,7 +46,8 @@ fn a_run_whose_model_an_attack_destroyed_can_be_verified() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");
     let answer = run(&out, &["attack.kind=scale", "attack.scale=1e38", "attack.clients=3", "cohort.liars=2"]);
-    assert_eq!(answer.code, 0, "{}", answer.err);
+    assert_eq!(answer.code, 1, "{}", answer.err);
+    assert!(answer.err.contains("loss not finite") && answer.err.contains("client 0"), "{}", answer.err);
     let rounds = std::fs::read_to_string(out.join("rounds.jsonl")).unwrap();
     assert!(rounds.contains("\"loss\":null"), "the loss is not a number: {rounds}");
     let verdict = fedtvd(&["verify", &out.display().to_string(), "--json", "--quiet"]);
@@ -96,7 +97,7 @@ struct Sites {
     folder: tempfile::TempDir,
 }
 
-const SPLIT: [&str; 8] = [
+const SPLIT: [&str; 10] = [
     "--set",
     "split.clients=4",
     "--set",
@@ -105,6 +106,8 @@ const SPLIT: [&str; 8] = [
     "split.holdout=0.1",
     "--set",
     "model.name=logistic",
+    "--set",
+    "strategy.mode=hardened",
 ];
 
 impl Sites {

@@ -1,6 +1,7 @@
 //! Tests of the command line, one module per subcommand or topic, in one binary to link only once.
 
 mod attacks;
+mod collapse;
 mod compare;
 mod data;
 mod federation;

@@ -107,6 +107,13 @@ pub enum Event {
         /// The folder with what was discarded.
         record: String,
     },
+    /// A round raised an alarm.
+    Alarm {
+        /// The round, counted from 1.
+        round: u32,
+        /// What a person should look at.
+        alarm: String,
+    },
     /// A note for the operator.
     Note {
         /// The text.
@@ -148,6 +155,7 @@ impl fmt::Display for Event {
             Self::RolledBack { from, to, record } => {
                 write!(f, "rolled back from round {from} to round {to}; later rounds are kept in {record}")
             }
+            Self::Alarm { round, alarm } => write!(f, "alarm: round {round}: {alarm}"),
             Self::Note { note } => write!(f, "note: {note}"),
         }
     }

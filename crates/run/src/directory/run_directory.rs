@@ -3,6 +3,7 @@
 //! `config.toml` (resolved), `manifest.json`, `partition.json`, `rounds.jsonl`, `checkpoint/`, `model.safetensors`,
 //! `summary.json`; the last two when the run is done. `rolled-back/` if the run went back to an earlier round.
 
+use crate::collapse::Detector;
 use crate::directory::files::{doing, read_text, write};
 use crate::directory::manifest::VERSION;
 use crate::directory::rollback;
@@ -141,13 +142,20 @@ impl RunDirectory {
         }
     }
 
-    /// The summary, if the run is done.
+    /// The summary, if the run is done. For a run of an earlier version, whether it collapsed is found in its rounds.
     pub fn summary(&self) -> Result<Option<Summary>, DirectoryError> {
         let path = self.file("summary.json");
         if !path.is_file() || rollback::begun(self)?.is_some() {
             return Ok(None);
         }
-        serde_json::from_str(&read_text(&path)?).map(Some).map_err(|error| damaged(&path, error))
+        let parse = |text: &str| {
+            let value: serde_json::Value = serde_json::from_str(text)?;
+            let complete = value.get("failed_updates").is_some();
+            Ok((serde_json::from_value::<Summary>(value)?, complete))
+        };
+        let (summary, complete) =
+            parse(&read_text(&path)?).map_err(|error: serde_json::Error| damaged(&path, error))?;
+        Ok(Some(if complete { summary } else { summary.with_collapse(&Detector::of(&self.lines()?)) }))
     }
 
     /// The file of the final model, if there is one.
