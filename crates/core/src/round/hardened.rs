@@ -3,7 +3,7 @@
 //! ```text
 //! n_k  <- min(n_k, the size listed with its certificate, median of n)
 //! s_k  <- min(c, f s_k)   with c = min(1.6 / K, 0.4) and f such that the weights still sum to 1 (water-filling)
-//! r_k  <- min(r_k, screen · median of r)                                  in means of reaches only
+//! r_k  <- min(r_k, B)     with the bound B that screening would give to reaches; in means of reaches only
 //! ```
 //!
 //! K are the clients whose updates count. A round with fewer than three of them, or with fewer than half of its cohort,
@@ -18,7 +18,7 @@
 
 use crate::labels::{Reference, ReferenceError};
 use crate::memory::Memory;
-use crate::round::screening::lower_median;
+use crate::round::screening::bound;
 use crate::round::{Mode, Profile, Report, Run, cohort_size};
 use crate::rules::{Shares, Weighting};
 use thiserror::Error;
@@ -132,11 +132,11 @@ fn capped_sizes(sizes: Vec<u64>) -> Vec<u64> {
     sizes.into_iter().map(|size| size.min(median)).collect()
 }
 
-/// The greatest reach that counts in a mean of reaches: in hardened mode, a multiple of the median, as for norms.
+/// The greatest reach that counts in a mean of reaches: in hardened mode, bounded as norms are.
 pub(crate) fn greatest_reach(run: &Run, reports: &[Report]) -> f64 {
     match run.mode {
         Mode::Paper => f64::INFINITY,
-        Mode::Hardened => run.screen * lower_median(reports.iter().map(|report| report.reach).collect()),
+        Mode::Hardened => bound(run.screen, &reports.iter().map(|report| report.reach).collect::<Vec<_>>()),
     }
 }
 

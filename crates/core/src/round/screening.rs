@@ -3,7 +3,8 @@
 //! ```text
 //! x_k  = a_k ‖change of client k‖      per part: the trainable tensors, the buffers, each carried vector;
 //!                                      a_k: how far the combining rule scales it up (FedNova: 1 / r_k), else 1
-//! B    = bound · median of x           over the clients of this round and of the rounds before it
+//! m    = median of x                   over the clients of this round and of the rounds before it
+//! B    = m + max(screen · median of |x - m|, m / 2)
 //! f_k  = min(1, B / x_k)               the least over the parts
 //! w_k <- w_t + f_k (w_k - w_t)
 //! ```
@@ -51,12 +52,13 @@ pub(crate) struct Norms {
     pub(crate) values: Vec<f64>,
 }
 
-/// Decides on the updates of a round, and remembers its norms. With `reject`, nothing is scaled.
-pub(crate) fn screen(bound: f64, reject: bool, parts: &[Norms], memory: &mut Memory) -> Vec<Decision> {
+/// Decides on the updates of a round, and remembers its norms. The bound is `width` median deviations above the median.
+/// With `reject`, nothing is scaled.
+pub(crate) fn screen(width: f64, reject: bool, parts: &[Norms], memory: &mut Memory) -> Vec<Decision> {
     let clients = parts.first().map_or(0, |part| part.values.len());
     let mut worst: Vec<Option<Screened>> = vec![None; clients];
     for Norms { part, values } in parts {
-        let bound = bound * lower_median(remembered(memory, part, values));
+        let bound = bound(width, &remembered(memory, part, values));
         for (&norm, worst) in values.iter().zip(&mut worst) {
             let factor = bound / norm;
             let worse = worst.as_ref().is_none_or(|worst| factor < worst.factor);
@@ -80,6 +82,13 @@ pub(crate) fn screen(bound: f64, reject: bool, parts: &[Norms], memory: &mut Mem
     worst.into_iter().map(decision).collect()
 }
 
+/// m + max(width · median of |x - m|, m / 2): norms that hardly differ must not make a little more too much.
+pub(crate) fn bound(width: f64, norms: &[f64]) -> f64 {
+    let median = lower_median(norms.to_vec());
+    let deviation = lower_median(norms.iter().map(|norm| (norm - median).abs()).collect());
+    median + (width * deviation).max(0.5 * median)
+}
+
 /// The norms of a part in this round and the rounds before it; the memory advances by one round.
 fn remembered(memory: &mut Memory, part: &str, values: &[f64]) -> Vec<f64> {
     let (norms, rounds) = (format!("{part}/norms"), format!("{part}/rounds"));
@@ -94,7 +103,7 @@ fn remembered(memory: &mut Memory, part: &str, values: &[f64]) -> Vec<f64> {
 }
 
 /// The median, the lower of two middle values; 0 without values.
-pub(crate) fn lower_median(mut values: Vec<f64>) -> f64 {
+fn lower_median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or(0.0)
 }
@@ -112,10 +121,19 @@ mod tests {
     }
 
     #[test]
-    fn an_update_beyond_twice_the_median_is_scaled_down_to_it() {
-        // The median of 1, 2, 3, 40 is 2, so the bound is 4.
+    fn the_bound_is_a_number_of_median_deviations_above_the_median_and_at_least_half_the_median() {
+        // The median of 2, 4, 5, 6, 40 is 5, of their deviations 3, 1, 0, 1, 35 it is 1.
+        assert_eq!(bound(6.0, &[2.0, 40.0, 4.0, 6.0, 5.0]), 11.0);
+        assert_eq!(bound(2.0, &[2.0, 40.0, 4.0, 6.0, 5.0]), 7.5);
+        assert_eq!(bound(6.0, &[4.0, 4.0, 4.0, 1e300]), 6.0);
+        assert_eq!(bound(6.0, &[]), 0.0);
+    }
+
+    #[test]
+    fn an_update_beyond_the_bound_is_scaled_down_to_it() {
+        // Median 2, median deviation 1: the bound is 4.
         assert_eq!(factors(&[1.0, 40.0, 3.0, 2.0], &mut Memory::default()), [1.0, 0.1, 1.0, 1.0]);
-        assert_eq!(factors(&[1.0, 1e300], &mut Memory::default()), [1.0, 2e-300]);
+        assert_eq!(factors(&[1.0, 1e300], &mut Memory::default()), [1.0, 1.5 / 1e300]);
         assert_eq!(factors(&[0.0, 0.0, 1.0], &mut Memory::default()), [1.0, 1.0, 0.0]);
     }
 
@@ -126,8 +144,8 @@ mod tests {
             assert_eq!(factors(&[1.0, 1.0, 1.0], &mut memory), [1.0; 3]);
         }
         assert_eq!(memory.f64("the model/norms").map(<[f64]>::len), Some(3 * HISTORY));
-        // Twelve ones and three hundreds: the bound stays 2.
-        assert_eq!(factors(&[100.0, 100.0, 100.0], &mut memory), [0.02; 3]);
+        // Twelve ones and three hundreds: the bound stays 1.5.
+        assert_eq!(factors(&[100.0, 100.0, 100.0], &mut memory), [0.015; 3]);
         for _ in 0..HISTORY {
             factors(&[100.0, 100.0, 100.0], &mut memory);
         }
@@ -136,10 +154,9 @@ mod tests {
 
     #[test]
     fn the_part_that_exceeds_its_bound_the_most_decides() {
-        let buffers = Norms { part: "the buffers".to_owned(), values: vec![5.0, 5.0, 200.0] };
-        let decisions =
-            screen(2.0, false, &[part(&[1.0, 1.0, 4.0]), buffers.clone()], &mut Memory::default());
-        let expected = Screened { part: "the buffers".to_owned(), norm: 200.0, bound: 10.0, factor: 0.05 };
+        let buffers = Norms { part: "the buffers".to_owned(), values: vec![5.0, 5.0, 150.0] };
+        let decisions = screen(2.0, false, &[part(&[1.0, 1.0, 4.0]), buffers], &mut Memory::default());
+        let expected = Screened { part: "the buffers".to_owned(), norm: 150.0, bound: 7.5, factor: 0.05 };
         assert_eq!(decisions, [Decision::Whole, Decision::Whole, Decision::Scaled(expected)]);
     }
 
@@ -147,7 +164,10 @@ mod tests {
     fn an_update_with_memory_is_rejected_with_the_reason() {
         let decisions = screen(2.0, true, &[part(&[1.0, 1.0, 7.0])], &mut Memory::default());
         let Decision::Rejected(failure) = &decisions[2] else { panic!("{decisions:?}") };
-        assert_eq!(failure.to_string(), "the change of the model has norm 7, above this round's bound of 2");
+        assert_eq!(
+            failure.to_string(),
+            "the change of the model has norm 7, above this round's bound of 1.5"
+        );
         assert_eq!(decisions[..2], [Decision::Whole, Decision::Whole]);
     }
 

@@ -31,7 +31,7 @@ pub struct Run {
     pub quorum: usize,
     /// How far clients' claims are trusted.
     pub mode: Mode,
-    /// In hardened mode, the norm that an update may have, as a multiple of the median norm.
+    /// In hardened mode, how far the norm of an update may be above the median, in median absolute deviations.
     pub screen: f64,
     /// Largest size that a client may claim.
     pub largest_size: u64,

@@ -52,7 +52,7 @@ pub(crate) fn run(label: &str, local: Local) -> Run {
         local,
         quorum: 1,
         mode: Mode::Paper,
-        screen: 3.0,
+        screen: 6.0,
         largest_size: 1_000_000_000,
         fixed_roster: false,
     }

@@ -28,7 +28,7 @@ pub enum Since {
 /// A fraction above 0.
 const SHARE: Range = Range::above(0.0, 1.0);
 /// Default of `strategy.screen`, chosen by measurement: `bench/README.md`, "Hardened mode".
-const SCREEN: f64 = 5.0;
+const SCREEN: f64 = 6.0;
 /// A factor from one round or epoch to the next.
 const DECAY: Range = Range::above(0.0, 2.0);
 
@@ -233,7 +233,7 @@ pub const ALL: &[Key] = &[
         "strategy.screen",
         SCREEN,
         Range::above(0.0, 1e6),
-        "hardened: an update whose norm is above this multiple of the median norm is scaled down to it",
+        "hardened: updates are scaled down to a norm of the median plus this many median absolute deviations",
     )),
 ];
 
