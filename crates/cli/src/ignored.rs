@@ -4,7 +4,7 @@ use fedtvd_lab::runs::setting::{shown, unused};
 use fedtvd_run::configuration::keys;
 use fedtvd_run::configuration::{Config, Key, axes};
 
-/// Notes on keys that were changed but belong to another kind of split or attack.
+/// Notes on keys that were changed but belong to another kind of split or attack, or to another mode.
 pub(crate) fn unused_keys(config: &Config) -> Vec<String> {
     let default = Config::default();
     let note = |key: &Key| {
@@ -65,6 +65,13 @@ mod tests {
         assert_eq!(unused_keys(&config(&nan)), [note]);
         let used = ["attack.kind=scale", "attack.clients=3", "attack.scale=2", "cohort.liars=1"];
         assert_eq!(unused_keys(&config(&used)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_bound_of_screening_is_noted_in_paper_mode() {
+        let note = "strategy.screen = 3 is ignored: it has no effect with strategy.mode = paper";
+        assert_eq!(unused_keys(&config(&["strategy.screen=3"])), [note]);
+        assert_eq!(unused_keys(&config(&["strategy.screen=3", "mode=hardened"])), Vec::<String>::new());
     }
 
     #[test]

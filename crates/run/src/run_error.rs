@@ -40,8 +40,8 @@ pub enum RunError {
     /// A server whose rounds do not change the model.
     #[error(
         "stopped after round {round}, the state is saved: {rounds} rounds in a row left the model unchanged, the last one \
-         because {why}; find out in rounds.jsonl and in the clients' logs why updates are missing or rejected, then \
-         repeat the command to resume"
+         because {why}; find out in rounds.jsonl and in the clients' logs why updates are missing or rejected, \
+         then resume it with \"fedtvd serve RUN\", without --rollback"
     )]
     Unchanged {
         /// Number of unchanged rounds.

@@ -14,7 +14,7 @@ pub struct Checked {
     report: Report,
     norm: f64,
     buffer_norm: f64,
-    carried_norms: Vec<(&'static str, f64)>,
+    carried_norms: Vec<f64>,
 }
 
 impl Checked {
@@ -34,7 +34,7 @@ impl Checked {
     }
 
     /// Length of its change of each carried vector, in the order of [`Needs::carries`].
-    pub(crate) fn carried_norms(&self) -> &[(&'static str, f64)] {
+    pub(crate) fn carried_norms(&self) -> &[f64] {
         &self.carried_norms
     }
 }
@@ -142,10 +142,8 @@ impl Inspection {
             return Err(ClientFailure::WrongShape { part: name(part).to_owned(), got, expected });
         }
         let [norm, buffer_norm] = self.squares.map(f64::sqrt);
-        let carried = self.parts.iter().filter_map(|progress| match progress.part {
-            UpdatePart::Carried(name) => Some((name, progress.square.sqrt())),
-            UpdatePart::Model => None,
-        });
+        let carried = self.parts.iter().filter(|progress| progress.part != UpdatePart::Model);
+        let carried = carried.map(|progress| progress.square.sqrt());
         Ok(Checked { report: self.report, norm, buffer_norm, carried_norms: carried.collect() })
     }
 }

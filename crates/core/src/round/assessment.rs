@@ -83,10 +83,12 @@ fn capped(evaluations: &[&Evaluation]) -> Assessment {
     let classes = confusion.len().isqrt();
     let rows: Vec<f64> = confusion.chunks(classes.max(1)).map(|row| row.iter().sum()).collect();
     let right = |class: usize| confusion[class * (classes + 1)];
-    let losses = evaluations.iter().map(|evaluation| evaluation.mean_loss());
+    // A loss that is not finite is worse than any other: without it, a liar's claim would be the only one.
+    let finite = |loss: f64| if loss.is_finite() { loss } else { f64::INFINITY };
+    let losses = evaluations.iter().map(|evaluation| finite(evaluation.mean_loss()));
     Assessment {
         accuracy: Some((0..classes).map(right).sum()),
-        loss: median(losses.filter(|loss| loss.is_finite()).collect()),
+        loss: median(losses.collect()).filter(|loss| loss.is_finite()),
         chance: rows.iter().copied().reduce(f64::max),
         class_accuracy: (0..classes).map(|c| (rows[c] > 0.0).then(|| right(c) / rows[c])).collect(),
         median_accuracy: None,
@@ -135,8 +137,10 @@ mod tests {
             let got = Assessment::by_clients(mode, [&broken, &broken, &fine]);
             assert!((got.accuracy.unwrap() - 2.0 / 3.0).abs() < 1e-12, "{got:?}");
         }
-        assert_eq!(Assessment::by_clients(Mode::Hardened, [&broken, &broken, &fine]).loss, Some(0.1));
-        assert_eq!(Assessment::by_clients(Mode::Paper, [&broken, &broken, &fine]).loss, None);
+        for mode in [Mode::Paper, Mode::Hardened] {
+            assert_eq!(Assessment::by_clients(mode, [&broken, &broken, &fine]).loss, None);
+        }
+        assert_eq!(Assessment::by_clients(Mode::Hardened, [&broken, &fine, &fine]).loss, Some(0.1));
     }
 
     #[test]

@@ -39,11 +39,15 @@ pub fn close(
         }
         record.clients.push(ClientRecord::new(profile, &state.reference, job, answer));
     }
+    let arrived = candidates.len();
     let counted = screened(run, candidates, &mut next.screening, &mut record);
     let quorum = hardened::quorum(run, jobs.len());
     if counted.len() < quorum {
         record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", counted.len()));
-        return Ok((unchanged, record));
+        // Norms that have grown must enter the history, or the same updates would be rejected for ever; those of a round
+        // with too few answers must not.
+        let screening = if arrived < quorum { unchanged.screening } else { next.screening };
+        return Ok((State { screening, ..unchanged }, record));
     }
     let profiles: Vec<&Profile> = counted.iter().map(|candidate| candidate.profile).collect();
     let shares = hardened::shares(run.strategy.weighting.as_ref(), run.mode, &profiles, &mut next.weighting);
@@ -85,7 +89,7 @@ struct Candidate<'a> {
 /// The updates that count, with their factors; in hardened mode, large ones are scaled down or rejected.
 fn screened<'a>(
     run: &Run,
-    mut candidates: Vec<Candidate<'a>>,
+    candidates: Vec<Candidate<'a>>,
     memory: &mut Memory,
     record: &mut RoundRecord,
 ) -> Vec<Candidate<'a>> {
@@ -95,20 +99,20 @@ fn screened<'a>(
     let reject = run.strategy.local.needs().remembers;
     let decisions = screen(run.screen, reject, &norms(run, &candidates), memory);
     let clients = record.clients.iter_mut().filter(|client| client.failure.is_none());
-    for ((candidate, client), decision) in candidates.iter_mut().zip(clients).zip(decisions) {
-        candidate.factor = decision.factor();
+    let mut counted = Vec::with_capacity(candidates.len());
+    for ((candidate, client), decision) in candidates.into_iter().zip(clients).zip(decisions) {
+        let factor = decision.factor();
         match decision {
             Decision::Whole => {}
             Decision::Scaled(screened) => client.screened = Some(screened),
-            Decision::Rejected(failure) => client.failure = Some(failure),
+            Decision::Rejected(failure) => {
+                client.failure = Some(failure);
+                continue;
+            }
         }
+        counted.push(Candidate { factor, ..candidate });
     }
-    let rejected = |candidate: &Candidate<'_>| {
-        let client = record.clients.iter().find(|client| client.client == candidate.profile.client);
-        client.is_some_and(|client| client.failure.is_some())
-    };
-    candidates.retain(|candidate| !rejected(candidate));
-    candidates
+    counted
 }
 
 /// The norms of what each client would add to the sums, part by part.
@@ -123,7 +127,7 @@ fn norms(run: &Run, candidates: &[Candidate<'_>]) -> Vec<Norms> {
         part("the buffers", &|client| client.checked.buffer_norm()),
     ];
     for (place, Carried { name, .. }) in run.strategy.local.needs().carries.iter().enumerate() {
-        parts.push(part(name, &|client| client.checked.carried_norms()[place].1));
+        parts.push(part(name, &|client| client.checked.carried_norms()[place]));
     }
     parts
 }

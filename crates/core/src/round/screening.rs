@@ -67,7 +67,7 @@ pub(crate) fn screen(width: f64, reject: bool, parts: &[Norms], memory: &mut Mem
             if !within && worse {
                 let factor = if factor.is_finite() { factor } else { 0.0 };
                 // JSON knows no infinity.
-                let norm = norm.min(f64::MAX);
+                let (norm, bound) = (norm.min(f64::MAX), bound.min(f64::MAX));
                 *worst = Some(Screened { part: part.clone(), norm, bound, factor });
             }
         }
@@ -172,7 +172,11 @@ mod tests {
     }
 
     #[test]
-    fn a_norm_that_is_not_a_number_is_beyond_the_bound() {
+    fn norms_that_are_not_numbers_are_beyond_any_bound_and_are_recorded_as_numbers() {
+        for decision in screen(2.0, false, &[part(&[f64::NAN; 3])], &mut Memory::default()) {
+            let Decision::Scaled(screened) = decision else { panic!("{decision:?}") };
+            assert!(screened.norm.is_finite() && screened.bound.is_finite() && screened.factor == 0.0);
+        }
         assert_eq!(factors(&[1.0, f64::NAN, 1.0], &mut Memory::default()), [1.0, 0.0, 1.0]);
         assert_eq!(factors(&[1.0, f64::INFINITY, 1.0], &mut Memory::default()), [1.0, 0.0, 1.0]);
     }

@@ -121,6 +121,8 @@ impl State {
     pub fn restart_memories(&mut self, run: &Run) {
         self.carried = Arc::new(zeros(run, &self.params.layout));
         self.accepted.clear();
+        // Norms of changes from other variates say nothing about those to come.
+        self.screening = Memory::default();
     }
 
     /// The profile of an enrolled client.

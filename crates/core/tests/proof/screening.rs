@@ -212,7 +212,7 @@ fn a_result_that_is_not_finite_leaves_the_entire_state_unchanged_in_every_mode()
                 uploads.for_each(|upload| upload.report.round += 1);
             }
             let (next, record) = closed(&federation, &plan(&federation.run, &federation.state), answers);
-            let expected = format!("{what} of the next model would hold inf at 0");
+            let expected = format!("after this round {what} would hold inf at 0");
             assert_eq!(record.unchanged, Some(expected), "{label} {mode:?}");
             assert_eq!(content(&next), content(&federation.state), "{label} {mode:?}");
             assert_eq!(next.round, federation.state.round + 1);
@@ -272,4 +272,29 @@ fn one_enrolment_of_a_million_samples_does_not_decide_the_aggregated_reference()
     let listed = [(100, honest.as_slice()), (100, &honest), (100, &honest), (10, &liar)];
     let hardened = reference(Mode::Hardened, &listed).unwrap();
     assert!((hardened.shares()[0] - (150.0 + 10.0) / 310.0).abs() < 1e-12, "{hardened:?}");
+}
+
+#[test]
+fn clients_with_memory_whose_norms_grow_are_rejected_for_a_while_and_not_for_ever() {
+    let run = Run { mode: Mode::Hardened, ..run("scaffold", local(1, 10, 0.1, 0.0)) };
+    let mut state = State::new(&run, vector(&[0.0]), Reference::uniform(2));
+    for client in 0..4 {
+        state.enrol(&run, Profile::new(client, 10, Statistic::Nothing)).unwrap();
+    }
+    let mut unchanged = Vec::new();
+    for round in 0..12 {
+        let jobs = plan(&run, &state);
+        let change = if round < 5 { 1.0 } else { 3.0 };
+        let answers = jobs.iter().map(|job| {
+            let mut upload = upload(job, &[state.params.values[0] + change], 1);
+            upload.carried.put("control", vec![change]);
+            (job.client, Ok(upload))
+        });
+        let updates = InMemory::new(&run, &state, &jobs, answers.collect());
+        let (next, record) = close(&run, &state, &jobs, &updates).unwrap();
+        unchanged.push(record.unchanged.is_some());
+        state = next;
+    }
+    assert!(unchanged[5] && !unchanged[..5].contains(&true), "{unchanged:?}");
+    assert!(!unchanged[9..].contains(&true), "the history has followed: {unchanged:?}");
 }

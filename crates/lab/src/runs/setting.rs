@@ -92,7 +92,7 @@ fn values(config: &Config) -> Values {
     keys.map(|key| (key.path(), config.get(key.path()))).collect()
 }
 
-/// The key whose value leaves this one without influence, if there is one: the kind of split or of attack.
+/// The key whose value leaves this one without influence, if there is one: the kind of split or of attack, or the mode.
 pub fn unused(config: &Config, path: &str) -> Option<&'static str> {
     let split = |users: &[&str]| ("split.kind", users.contains(&config.get("split.kind").bare().as_str()));
     let attack = |uses: fn(&attack::Spec) -> bool| {
@@ -107,6 +107,7 @@ pub fn unused(config: &Config, path: &str) -> Option<&'static str> {
         "split.beta" => split(&["quantity"]),
         "split.correlation" | "split.spread" | "split.alpha_even" => split(&["correlated"]),
         "split.file" => split(&["file"]),
+        "strategy.screen" => ("strategy.mode", config.get("strategy.mode").bare() == "hardened"),
         "attack.clients" | "cohort.liars" => attack(|_| true),
         "attack.scale" => attack(|spec| spec.scale.is_some()),
         "attack.size" => attack(attack::Spec::sized),

@@ -87,10 +87,11 @@ impl Ledger {
                 let place = kept.join("closed.json");
                 fs::rename(&closed, &place).map_err(doing("writing", &place))?;
                 sync(&kept)?;
+                // The folder's own entry, too, before the answers are removed from where they were.
+                sync(to)?;
             }
             fs::remove_dir_all(&path).map_err(doing("removing", &path))?;
         }
-        sync(to)?;
         Ok(sync(&self.folder)?)
     }
 }

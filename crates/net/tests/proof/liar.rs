@@ -88,6 +88,12 @@ async fn a_huge_update_and_a_lone_liar_decide_the_model_in_paper_mode_and_not_in
 /// Accuracy and median accuracy where three honest clients find a quarter of their 20 samples classified correctly, on a
 /// model whose loss is NaN, and the liar claims that all of a million are.
 async fn misreported(mode: &str) -> (Option<f64>, Option<f64>) {
+    let (accuracy, median, loss) = misreported_with_loss(mode).await;
+    assert_eq!(loss, None, "{mode}: the loss of honest clients is not finite");
+    (accuracy, median)
+}
+
+async fn misreported_with_loss(mode: &str) -> (Option<f64>, Option<f64>, Option<f64>) {
     let stage = Stage::new(CLIENTS as usize);
     let options = Options { clients_evaluate: true, ..Options::default() };
     let running = serve(&stage, mode, &["rounds=1"], options);
@@ -120,7 +126,7 @@ async fn misreported(mode: &str) -> (Option<f64>, Option<f64>) {
     drop(puppets);
     tokio::task::block_in_place(|| running.finish());
     let line = lines(&stage).remove(0);
-    (line.accuracy, line.median_accuracy)
+    (line.accuracy, line.median_accuracy, line.loss)
 }
 
 #[tokio::test(flavor = "multi_thread")]
