@@ -5,9 +5,12 @@
 //!                                      a_k: how far the combining rule scales it up (FedNova: 1 / r_k), else 1
 //! m    = median of x                   over the clients of this round and of the rounds before it
 //! B    = m + max(screen · median of |x - m|, m / 2)        where it rejects: 2 m instead of m / 2
-//! f_k  = min(1, B / x_k)               the least over the parts
+//! f_k  = min(1, (B / x_k)²)            the least over the parts
 //! w_k <- w_t + f_k (w_k - w_t)
 //! ```
+//!
+//! So an update beyond the bound counts with a norm of B² / x_k, which is the bound at most: the farther it is beyond, the
+//! less of it is left. A little beyond is an honest client with unusual data; far beyond, nothing in it can be believed.
 //!
 //! Where clients keep memory that belongs to their update (SCAFFOLD's c_k), an update beyond the bound is rejected
 //! instead, model and carried change together: a scaled change would break c = mean of c_k for the rest of the run.
@@ -66,7 +69,7 @@ pub(crate) fn screen(width: f64, reject: bool, parts: &[Norms], memory: &mut Mem
         let margin = if reject { REJECTION_MARGIN } else { MARGIN };
         let bound = bound(width, margin, &remembered(memory, part, values));
         for (&norm, worst) in values.iter().zip(&mut worst) {
-            let factor = bound / norm;
+            let factor = (bound / norm).powi(2);
             let worse = worst.as_ref().is_none_or(|worst| factor < worst.factor);
             // A norm that is not a number is beyond any bound.
             let within = norm <= bound;
@@ -136,10 +139,10 @@ mod tests {
     }
 
     #[test]
-    fn an_update_beyond_the_bound_is_scaled_down_to_it() {
-        // Median 2, median deviation 1: the bound is 4.
-        assert_eq!(factors(&[1.0, 40.0, 3.0, 2.0], &mut Memory::default()), [1.0, 0.1, 1.0, 1.0]);
-        assert_eq!(factors(&[1.0, 1e300], &mut Memory::default()), [1.0, 1.5 / 1e300]);
+    fn an_update_beyond_the_bound_counts_with_less_than_it() {
+        // Median 2, median deviation 1: the bound is 4, and 8 counts as 2.
+        assert_eq!(factors(&[1.0, 8.0, 3.0, 2.0], &mut Memory::default()), [1.0, 0.25, 1.0, 1.0]);
+        assert_eq!(factors(&[1.0, 1e300], &mut Memory::default()), [1.0, 0.0]);
         assert_eq!(factors(&[0.0, 0.0, 1.0], &mut Memory::default()), [1.0, 1.0, 0.0]);
     }
 
@@ -151,7 +154,7 @@ mod tests {
         }
         assert_eq!(memory.f64("the model/norms").map(<[f64]>::len), Some(3 * HISTORY));
         // Twelve ones and three hundreds: the bound stays 1.5.
-        assert_eq!(factors(&[100.0, 100.0, 100.0], &mut memory), [0.015; 3]);
+        assert_eq!(factors(&[100.0, 100.0, 100.0], &mut memory), [0.015 * 0.015; 3]);
         for _ in 0..HISTORY {
             factors(&[100.0, 100.0, 100.0], &mut memory);
         }
@@ -160,9 +163,9 @@ mod tests {
 
     #[test]
     fn the_part_that_exceeds_its_bound_the_most_decides() {
-        let buffers = Norms { part: "the buffers".to_owned(), values: vec![5.0, 5.0, 150.0] };
+        let buffers = Norms { part: "the buffers".to_owned(), values: vec![5.0, 5.0, 30.0] };
         let decisions = screen(2.0, false, &[part(&[1.0, 1.0, 4.0]), buffers], &mut Memory::default());
-        let expected = Screened { part: "the buffers".to_owned(), norm: 150.0, bound: 7.5, factor: 0.05 };
+        let expected = Screened { part: "the buffers".to_owned(), norm: 30.0, bound: 7.5, factor: 0.0625 };
         assert_eq!(decisions, [Decision::Whole, Decision::Whole, Decision::Scaled(expected)]);
     }
 

@@ -238,7 +238,7 @@ pub const ALL: &[Key] = &[
         "strategy.screen",
         SCREEN,
         Range::above(0.0, 1e6),
-        "hardened: updates are scaled down to a norm of the median plus this many median absolute deviations",
+        "hardened: updates are scaled down if their norm is this many median absolute deviations above the median",
     )),
 ];
 
