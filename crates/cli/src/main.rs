@@ -50,7 +50,7 @@ enum Command {
     Weights(weights::Weights),
     /// Show how a data set is split over clients, and save or export the split
     Split(split::Split),
-    /// List, download, verify and locate data sets
+    /// List, download, verify and locate data sets, and describe tables
     Data(data::Data),
     /// List the strategies with their parameters and papers
     Strategies(strategies::Strategies),

@@ -5,6 +5,7 @@ pub(crate) mod certs;
 pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod data;
+pub(crate) mod data_schema;
 pub(crate) mod evaluate;
 pub(crate) mod init;
 pub(crate) mod join;

@@ -12,6 +12,7 @@ pub(crate) mod job;
 pub(crate) mod plan;
 pub(crate) mod profile;
 pub(crate) mod record;
+pub(crate) mod size_weights;
 pub(crate) mod state;
 pub(crate) mod updates;
 
@@ -25,5 +26,6 @@ pub use job::{Job, Offer, Survey};
 pub use plan::{cohort_size, plan};
 pub use profile::{ClientData, ClientId, Profile};
 pub use record::{ClientRecord, RoundRecord, Screened, Spread, effective};
+pub use size_weights::size_weights;
 pub use state::{Mode, Run, State};
 pub use updates::{Accepted, BLOCK, Outcome, ReadFailure, Report, UpdatePart, Updates, Upload};

@@ -61,6 +61,7 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
         groups: None,
         class_names,
         notes: Vec::new(),
+        table: None,
     })
 }
 

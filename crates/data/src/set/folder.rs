@@ -1,7 +1,7 @@
 //! Any folder of PNG images by class: `CLASS/*.png`, or `train/CLASS/*.png` and `test/CLASS/*.png`.
 
-use super::features::{test_rows, train_first};
 use super::load::{LoadError, Loaded};
+use super::test_rows::{test_rows, train_first};
 use crate::decode::picture::picture;
 use crate::decode::{Flaw, Source};
 use fedtvd_core::train::{Samples, Values};
@@ -50,7 +50,7 @@ pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
     let values = Values::bytes(pixels, &normal);
     let samples = Samples::new(shape, class_names.len(), values, labels, train)?;
     let notes = passed_over.note().into_iter().collect();
-    Ok(Loaded { samples: Arc::new(samples), normal, groups: None, class_names, notes })
+    Ok(Loaded { samples: Arc::new(samples), normal, groups: None, class_names, notes, table: None })
 }
 
 const ONLY_PNG: &str = "PNG images, the only kind that is read (convert others first)";

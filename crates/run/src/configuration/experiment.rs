@@ -105,6 +105,7 @@ fn data(config: &Config) -> DataOptions {
         set: text(config, "data.set"),
         label: text(config, "data.label"),
         group: some_text(config, "data.group"),
+        schema: some_text(config, "data.schema").map(PathBuf::from),
         test: number(config, "data.test"),
         crop: whole(config, "data.crop") as usize,
         flip: flag(config, "data.flip"),

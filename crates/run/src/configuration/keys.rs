@@ -33,6 +33,10 @@ const fn first(param: Param) -> Key {
     Key { param, since: Since::First }
 }
 
+const fn later(param: Param) -> Key {
+    Key { param, since: Since::Later }
+}
+
 /// All keys, in the order in which they are printed.
 pub const ALL: &[Key] = &[
     first(Param::text("name", "", "name of the run; the subcommand's name unless set")),
@@ -48,6 +52,11 @@ pub const ALL: &[Key] = &[
         "data.group",
         "",
         "CSV: the column that names each row's owner, for split.kind = natural",
+    )),
+    later(Param::text(
+        "data.schema",
+        "",
+        "CSV: the schema of its columns, as written by fedtvd data schema; made from the file unless set",
     )),
     first(Param::number(
         "data.test",
