@@ -9,6 +9,7 @@ use crate::fleet::FleetFailure;
 use crate::rounds::{RoundError, Rounds};
 use crate::run_error::RunError;
 use crate::setup::Setup;
+use fedtvd_core::model::{ModelCard, Network};
 use fedtvd_core::round::RoundRecord;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,6 +34,8 @@ pub struct Runner {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) when: Saving,
     pub(crate) notes: Vec<String>,
+    /// The model's layers, if they are known.
+    network: Option<Network>,
 }
 
 /// How often the state is saved.
@@ -68,6 +71,7 @@ impl Runner {
     ) -> Self {
         Self {
             notes: setup.as_ref().map_or_else(Vec::new, |setup| setup.notes.clone()),
+            network: setup.as_ref().map(|setup| setup.network.clone()),
             checkpoints: Checkpoints::new(directory.file("checkpoint")),
             directory,
             experiment,
@@ -83,6 +87,11 @@ impl Runner {
             spent: Duration::ZERO,
             when: Saving::Interval,
         }
+    }
+
+    /// The same run with the layers of its model, which are written into the model's file.
+    pub fn of_network(self, network: Network) -> Self {
+        Self { network: Some(network), ..self }
     }
 
     /// Notes for the user, before it starts or resumes.
@@ -154,10 +163,17 @@ impl Runner {
         Ok(())
     }
 
+    /// What the model's file says about a model for tables.
+    fn card(&self) -> Result<Option<ModelCard>, RunError> {
+        let schema = self.directory.schema()?;
+        Ok(schema.zip(self.network.clone()).map(|(schema, network)| ModelCard { network, schema }))
+    }
+
     fn finish(self) -> Result<Summary, RunError> {
         self.lines.sync()?;
         let model = self.directory.file("model.safetensors");
-        write(&model, &self.rounds.state().params.to_safetensors())?;
+        let card = self.card()?;
+        write(&model, &self.rounds.state().params.to_described_safetensors(card.as_ref()))?;
         let summary = Summary {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,

@@ -9,6 +9,7 @@ use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
+use fedtvd_data::table::{NoValues, Schema, standards};
 use fedtvd_nn::models::{self, LayersError, ModelError};
 use std::sync::Arc;
 use thiserror::Error;
@@ -34,6 +35,10 @@ pub struct Setup {
     pub layout: Arc<Layout>,
     /// Checksum of the data set.
     pub data_checksum: String,
+    /// Hash of the schema that the data was read with; empty if it is not a table.
+    pub schema_hash: String,
+    /// The same schema with all centres and scales.
+    pub schema: Option<Schema>,
 }
 
 /// A data set that several runs share.
@@ -49,6 +54,14 @@ impl Data {
     /// Reads a data set.
     pub fn load(options: &DataOptions, places: &Places) -> Result<Self, SetupError> {
         Ok(Self::from(options.load(places)?))
+    }
+}
+
+impl Data {
+    /// Hash of the table's schema as it was given or made; empty if there is none.
+    pub fn schema_hash(&self) -> String {
+        let schema = self.loaded.table.as_ref().map(|table| digest::sha256(table.schema.text().as_bytes()));
+        schema.unwrap_or_default()
     }
 }
 
@@ -76,6 +89,9 @@ pub enum SetupError {
     /// A user-defined model.
     #[error("model.layers: {0}")]
     Layers(LayersError),
+    /// A table's centres and scales.
+    #[error(transparent)]
+    Standards(#[from] NoValues),
     /// The model's layers.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -84,8 +100,8 @@ pub enum SetupError {
 impl Setup {
     /// Splits the samples and creates the model as the experiment says.
     pub fn new(experiment: &Experiment, data: &Data) -> Result<Self, SetupError> {
-        let samples = Arc::clone(&data.loaded.samples);
-        let deck = Deck::new(&samples, data.loaded.groups.as_ref());
+        let samples = &data.loaded.samples;
+        let deck = Deck::new(samples, data.loaded.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = *experiment;
         let reference = experiment.reference.resolve(samples.classes())?;
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
@@ -93,8 +109,10 @@ impl Setup {
         let split_hash = dealt.hash();
         let Dealt { partition, clients, names, notes } = dealt;
         let notes = [data.loaded.notes.clone(), notes].concat();
+        let loaded = standardised(experiment, &data.loaded, &clients)?;
+        let schema = loaded.table.as_ref().map(|table| table.schema.clone());
+        let (samples, classes) = (loaded.samples, samples.classes());
         let network = network(experiment, &samples)?;
-        let classes = samples.classes();
         let layout = Arc::new(Layout::of(&network)?);
         let client = |ClientRows { train, holdout }| {
             let counts = counts(&train, samples.labels(), classes);
@@ -102,8 +120,33 @@ impl Setup {
         };
         let clients = clients.into_iter().map(client).collect();
         let data_checksum = data.checksum.clone();
-        Ok(Self { samples, partition, split_hash, clients, names, notes, network, layout, data_checksum })
+        let schema_hash = data.schema_hash();
+        Ok(Self {
+            samples,
+            partition,
+            split_hash,
+            clients,
+            names,
+            notes,
+            network,
+            layout,
+            data_checksum,
+            schema_hash,
+            schema,
+        })
     }
+}
+
+/// The data with the centres and scales that the clients of a federation would compute together.
+fn standardised(
+    experiment: &Experiment,
+    loaded: &Loaded,
+    clients: &[ClientRows],
+) -> Result<Loaded, SetupError> {
+    let open = loaded.table.as_ref().and_then(|table| Some((&table.schema, table.columns.as_ref()?)));
+    let Some((schema, columns)) = open else { return Ok(loaded.clone()) };
+    let told: Vec<_> = clients.iter().map(|client| columns.moments(schema, &client.train)).collect();
+    Ok(loaded.standardised(&standards(schema, &told, experiment.run.mode)?)?)
 }
 
 /// The model that an experiment names or defines, for samples of this shape.

@@ -10,6 +10,7 @@ pub(crate) mod evaluate;
 pub(crate) mod init;
 pub(crate) mod join;
 pub(crate) mod models;
+pub(crate) mod predict;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod resume;

@@ -13,4 +13,5 @@ mod run;
 mod split;
 mod strategies;
 mod sweep;
+mod tables;
 mod weights;

@@ -102,6 +102,23 @@ fn listed(
     Ok(files)
 }
 
+/// All PNG images in a folder and its subfolders, in the order of their names; at least one.
+pub fn images(folder: &Path) -> Result<Vec<PathBuf>, Flaw> {
+    let mut found = Vec::new();
+    for (name, is_folder) in names(folder)? {
+        let path = folder.join(&name);
+        if is_folder {
+            found.extend(images(&path).unwrap_or_default());
+        } else if name.to_lowercase().ends_with(".png") {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        return Err(flaw(folder, ONLY_PNG, "none".to_owned()));
+    }
+    Ok(found)
+}
+
 /// What is in a folder, by name, and whether it is a folder itself.
 fn names(folder: &Path) -> Result<Vec<(String, bool)>, Flaw> {
     let unreadable = |error: std::io::Error| flaw(folder, "a readable folder", error.to_string());

@@ -103,7 +103,7 @@ pub enum LoadError {
     },
     /// A value or a column that a schema does not allow.
     #[error(transparent)]
-    Row(RowError),
+    Row(Box<RowError>),
     /// A schema that cannot be read.
     #[error("{file}: {why}")]
     Schema {
@@ -133,6 +133,20 @@ pub fn known(set: &str) -> Result<(), LoadError> {
 impl DataOptions {
     /// Reads the data.
     pub fn load(&self, places: &Places) -> Result<Loaded, LoadError> {
+        self.load_as(places, None)
+    }
+
+    /// Reads the data; a table with this schema, whatever `schema` names.
+    pub fn load_with(&self, places: &Places, schema: &Schema) -> Result<Loaded, LoadError> {
+        self.load_as(places, Some(schema))
+    }
+
+    /// Whether the data is a file with a table.
+    pub fn is_table_file(&self) -> bool {
+        named(&self.set).is_none() && Path::new(&self.set).is_file()
+    }
+
+    fn load_as(&self, places: &Places, schema: Option<&Schema>) -> Result<Loaded, LoadError> {
         if !(self.imbalance > 0.0 && self.imbalance <= 1.0) {
             let range = "above 0 to 1".to_owned();
             return Err(LoadError::Range { name: "imbalance", value: self.imbalance, range });
@@ -142,7 +156,7 @@ impl DataOptions {
         }
         let mut loaded = match named(&self.set) {
             Some(entry) => by_name(entry, places)?,
-            None => self.by_path(Path::new(&self.set))?,
+            None => self.by_path(Path::new(&self.set), schema)?,
         };
         let [_, height, width] = loaded.samples.shape();
         if self.crop > 0 && self.crop >= height.min(width) {
@@ -166,7 +180,7 @@ impl DataOptions {
 
     /// Notes on columns that are named although the data is not a table.
     fn without_effect(&self) -> Vec<String> {
-        let table = named(&self.set).is_none() && Path::new(&self.set).is_file();
+        let table = self.is_table_file();
         let label = Some(self.label.as_str()).filter(|label| *label != Self::default().label);
         let schema = self.schema.as_ref().map(|path| path.display().to_string());
         let idle = [("label", label), ("group", self.group.as_deref()), ("schema", schema.as_deref())];
@@ -180,13 +194,16 @@ impl DataOptions {
         idle.into_iter().filter_map(note).collect()
     }
 
-    fn by_path(&self, path: &Path) -> Result<Loaded, LoadError> {
+    fn by_path(&self, path: &Path, schema: Option<&Schema>) -> Result<Loaded, LoadError> {
         if npy::Site::at(path) {
             npy::Site::load(path)
         } else if path.is_dir() {
             folder::load(path, self.test)
         } else if path.is_file() {
-            self.table(path)
+            match schema {
+                Some(schema) => load_table(path, schema, self.group.as_deref(), self.test),
+                None => self.table(path),
+            }
         } else {
             Err(LoadError::Unknown { set: self.set.clone() })
         }

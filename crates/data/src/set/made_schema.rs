@@ -2,7 +2,7 @@
 
 use super::load::LoadError;
 use super::table::open_table;
-use crate::decode::table::{Layout, Table};
+use crate::decode::table::Layout;
 use crate::table::{Columns, Profiles, Schema, Wishes, infer};
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ impl MadeSchema {
         if fixed {
             let mut parts = Vec::new();
             for path in files {
-                parts.push(all_rows(&open(path)?, &schema)?);
+                parts.push(Columns::all(&open(path)?, &schema)?);
             }
             if let Some(columns) = Columns::joined(parts) {
                 schema = schema.with_standards(&columns.pooled(&schema, columns.rows()));
@@ -51,17 +51,6 @@ impl MadeSchema {
         let about = |column: &str| comments.get(column).cloned().unwrap_or_default();
         Ok(Self { text: schema.commented(&top, &about), schema, rows })
     }
-}
-
-/// All rows of a table, whether they have a label or not.
-fn all_rows(table: &Table, schema: &Schema) -> Result<Columns, LoadError> {
-    let mut rows = table.rows();
-    let mut count = 0;
-    while rows.next()?.is_some() {
-        count += 1;
-    }
-    let places: Vec<Option<u32>> = (0..count).map(Some).collect();
-    Ok(Columns::read(table, schema, &places, places.len())?)
 }
 
 fn name(path: &Path) -> String {

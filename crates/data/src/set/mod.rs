@@ -17,6 +17,7 @@ mod verify;
 
 pub use catalogue::{ALL, Archive, Entry, Part, named};
 pub use fetch::{FetchError, Progress, fetch};
+pub use folder::images;
 pub use load::{DataOptions, LoadError, Loaded, known, read_schema};
 pub use made_schema::MadeSchema;
 pub use npy::{About, Site};

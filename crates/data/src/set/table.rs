@@ -239,7 +239,7 @@ impl From<RowError> for LoadError {
     fn from(error: RowError) -> Self {
         match error {
             RowError::Flaw(flaw) => Self::Flaw(flaw),
-            other => Self::Row(other),
+            other => Self::Row(Box::new(other)),
         }
     }
 }

@@ -120,6 +120,17 @@ impl Columns {
         Ok(Self { columns, rows, reports, surplus })
     }
 
+    /// Reads all rows, whether they have a label or not.
+    pub fn all(table: &Table, schema: &Schema) -> Result<Self, RowError> {
+        let mut rows = table.rows();
+        let mut count = 0;
+        while rows.next()?.is_some() {
+            count += 1;
+        }
+        let places: Vec<Option<u32>> = (0..count).map(Some).collect();
+        Self::read(table, schema, &places, places.len())
+    }
+
     /// The columns of several tables of the same schema, one after the other.
     pub fn joined(parts: Vec<Self>) -> Option<Self> {
         let mut parts = parts.into_iter();

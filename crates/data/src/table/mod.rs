@@ -14,7 +14,7 @@ pub(crate) mod values;
 pub(crate) use columns::refusal;
 pub use columns::{Columns, Entries, RowError};
 pub use infer::{Comments, Wishes, infer};
-pub use moments::{LEAST_VALUES, Moments, combined};
+pub use moments::{LEAST_VALUES, Moments, NoValues, combined, standards};
 pub use profile::{Profile, Profiles};
 pub use schema::{
     Categories, Category, Column, Decimal, Kind, Label, MissingCategory, MissingNumber, NotNumbers, Number,

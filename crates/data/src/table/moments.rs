@@ -8,9 +8,10 @@
 //!
 //! Sums run in client order. No square of a large mean is subtracted from another, so nothing cancels.
 
-use super::schema::{Number, Standard};
+use super::schema::{Number, Schema, Standard};
 use fedtvd_core::round::{Mode, size_weights};
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
 
 /// Fewer values than this are not told to anybody: a mean of few is close to each of them.
 pub const LEAST_VALUES: u64 = 10;
@@ -77,6 +78,23 @@ pub fn combined(clients: &[Moments], mode: Mode) -> Option<Standard> {
     // A constant column carries no information; its input is 0 instead of a division by 0.
     let scale = if deviation > 1e-12 * centre.abs() { deviation } else { 0.0 };
     (centre.is_finite() && scale.is_finite()).then_some(Standard { centre, scale })
+}
+
+/// A column about which nobody tells anything.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "column {0:?}: no client has {LEAST_VALUES} values to compute centre and scale from; set both in the schema, or kind \
+     = \"ignored\""
+)]
+pub struct NoValues(pub String);
+
+/// Centre and scale of a schema's open columns from the moments of each client, in client order.
+pub fn standards(schema: &Schema, clients: &[Vec<Moments>], mode: Mode) -> Result<Vec<Standard>, NoValues> {
+    let standard = |(place, (name, _)): (usize, (&str, &Number))| {
+        let told: Vec<Moments> = clients.iter().filter_map(|columns| columns.get(place)).copied().collect();
+        combined(&told, mode).ok_or_else(|| NoValues(name.to_owned()))
+    };
+    schema.open().enumerate().map(standard).collect()
 }
 
 /// Centre and scale of these values, NaN for a missing one.

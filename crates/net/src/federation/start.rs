@@ -159,7 +159,7 @@ pub fn prepare(
     }
     let fleet = Federation::new(Arc::clone(&coordinator), options.least.max(1), options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
-    let runner = Runner::over(directory, experiment, rounds, checkpoints)?;
+    let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_network(model.network);
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
 }
 
@@ -237,8 +237,12 @@ fn create(
         strategy: experiment.run.strategy.label.clone(),
         data_checksum: info.checksum.clone(),
         split_hash: String::new(),
+        schema_hash: info.schema_hash(),
     };
-    Ok(RunDirectory::create(out, &config.resolved(), &manifest, None).map_err(RunError::from)?)
+    let schema = info.complete_schema();
+    let created =
+        RunDirectory::create_with_schema(out, &config.resolved(), &manifest, None, schema.as_deref());
+    Ok(created.map_err(RunError::from)?)
 }
 
 /// The evaluator: the server if it has a test set and may use it, otherwise the clients.
