@@ -50,7 +50,7 @@ impl Runner {
         let schema = setup.schema.as_ref().map(Schema::text);
         let directory = RunDirectory::create_with_schema(
             path,
-            &config.resolved(),
+            &config.with_model_for(setup.samples.shape()).resolved(),
             &manifest,
             Some(&partition),
             schema.as_deref(),
@@ -134,8 +134,8 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
     let experiment = Experiment::of(&config).map_err(|error| unusable(&error))?;
     let manifest = directory.manifest()?;
     let data = Data::load(&experiment.data, places)?;
-    // A run that was made before tables had schemas has no hash of one.
-    if !manifest.schema_hash.is_empty() {
+    // A run that was made before tables had schemas has no hash of one. A schema that is made changes with its table.
+    if !manifest.schema_hash.is_empty() && experiment.data.schema.is_some() {
         same("schema", &manifest.schema_hash, &data.schema_hash())?;
     }
     same(&format!("data set {}", experiment.data.set), &manifest.data_checksum, &data.checksum)?;

@@ -1,5 +1,6 @@
 //! The samples, the split and the model of a run.
 
+use crate::configuration::table_model::{is_table, table_layers};
 use crate::configuration::{ClassMismatch, Experiment};
 use crate::directory::digest;
 use fedtvd_core::model::{Layout, Network, NetworkError, Shape};
@@ -157,6 +158,9 @@ pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, Se
 /// The same without samples, as on a server without data.
 pub fn network_for(experiment: &Experiment, shape: Shape, classes: usize) -> Result<Network, SetupError> {
     Ok(match experiment.layers.as_slice() {
+        [] if !experiment.model_chosen && is_table(shape) => {
+            models::from_lines(&table_layers(shape[0]), shape, classes).map_err(SetupError::Layers)?
+        }
         [] => models::named(&experiment.model, shape, classes)?,
         lines => models::from_lines(lines, shape, classes).map_err(SetupError::Layers)?,
     })

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 
 /// A running process, which is killed when this is dropped.
-struct Process(Child);
+pub(crate) struct Process(Child);
 
 impl Process {
-    fn start(arguments: &[&str]) -> Self {
+    pub(crate) fn start(arguments: &[&str]) -> Self {
         let child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
             .args(arguments)
             .env_remove("FEDTVD_DATA")
@@ -23,7 +23,7 @@ impl Process {
     }
 
     /// Reads the log until the server listens; a thread reads the rest, so that the server never blocks on a full pipe.
-    fn listening(&mut self) {
+    pub(crate) fn listening(&mut self) {
         let lines = self.until_it_listens();
         std::thread::spawn(move || lines.for_each(drop));
     }
@@ -43,7 +43,7 @@ impl Process {
         lines
     }
 
-    fn succeeds(mut self) {
+    pub(crate) fn succeeds(mut self) {
         let stderr = self.0.stderr.take();
         let status = self.0.wait().unwrap();
         let said = stderr.map(|stderr| std::io::read_to_string(stderr).unwrap());

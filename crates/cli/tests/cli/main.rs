@@ -3,6 +3,7 @@
 mod compare;
 mod data;
 mod federation;
+mod hospitals;
 mod json;
 mod obstacles;
 mod page;
@@ -13,5 +14,6 @@ mod run;
 mod split;
 mod strategies;
 mod sweep;
+mod table_federation;
 mod tables;
 mod weights;

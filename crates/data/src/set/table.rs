@@ -7,7 +7,7 @@ use crate::decode::{Flaw, Source};
 use crate::split::Groups;
 use crate::table::distinct::Distinct;
 use crate::table::values::{Lookup, Missing};
-use crate::table::{Columns, Kind, Profiles, RowError, Schema, Standard, Wishes, infer, refusal};
+use crate::table::{Column, Columns, Kind, Profiles, RowError, Schema, Standard, Wishes, infer, refusal};
 use fedtvd_core::train::{Augment, Samples, Values};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -63,7 +63,7 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     let rows = Rows::read(table, &schema, group, test)?;
     let schema = schema.with_standards(&rows.columns.pooled(&schema, rows.train));
     let merged = comments.get(label).into_iter().flatten().filter(|line| line.contains("same number"));
-    let mut notes = vec![decisions(&schema)];
+    let mut notes: Vec<String> = decisions(&schema, group).into_iter().collect();
     notes.extend(rows.left_out.clone());
     notes.extend(merged.map(|line| format!("{label}: {line}")));
     notes.extend(rows.columns.notes());
@@ -212,8 +212,13 @@ fn texts(
     Ok(numbers)
 }
 
-/// What was decided about the columns of a table without a schema.
-fn decisions(schema: &Schema) -> String {
+/// What was decided about the columns of a table without a schema; nothing if all of them are numbers.
+fn decisions(schema: &Schema, group: Option<&str>) -> Option<String> {
+    let decided =
+        |column: &Column| !matches!(column.kind, Kind::Number(_)) && group != Some(column.name.as_str());
+    if !schema.columns.iter().any(decided) {
+        return None;
+    }
     let named = |wanted: fn(&Kind) -> bool| {
         let names: Vec<&str> =
             schema.columns.iter().filter(|c| wanted(&c.kind)).map(|c| c.name.as_str()).collect();
@@ -227,12 +232,12 @@ fn decisions(schema: &Schema) -> String {
     ];
     let parts = parts.into_iter().filter(|(_, (count, _))| *count > 0);
     let parts: Vec<String> = parts.map(|(what, (_, names))| format!("{what}: {names}")).collect();
-    format!(
+    Some(format!(
         "data.schema is not set, so a schema was made; {}; label: {} ({} classes)",
         parts.join("; "),
         schema.label.column,
         schema.label.classes.len()
-    )
+    ))
 }
 
 impl From<RowError> for LoadError {
@@ -298,7 +303,7 @@ mod tests {
         assert_eq!(loaded.samples.rows(), 4);
         assert_eq!(loaded.groups.unwrap().names, ["a", "b"]);
         assert_eq!(
-            loaded.notes[1..4],
+            loaded.notes[..3],
             [
                 "sick: 3 of 9 are missing; these rows are left out, since it is data.label",
                 "ward: 2 of 6 are missing; these rows are left out, since it is data.group",

@@ -236,6 +236,19 @@ impl Schema {
         schema
     }
 
+    /// The centres and scales that another schema adds to this one; `None` if it differs in anything else.
+    pub fn standards_in(&self, complete: &Self) -> Option<Vec<Standard>> {
+        let added = self.open().map(|(name, _)| {
+            let column = complete.columns.iter().find(|column| column.name == name)?;
+            match &column.kind {
+                Kind::Number(number) => number.standard,
+                Kind::Category(_) | Kind::Ignored => None,
+            }
+        });
+        let added: Vec<Standard> = added.collect::<Option<_>>()?;
+        (self.with_standards(&added) == *complete).then_some(added)
+    }
+
     /// How the text of a file is laid out.
     pub fn layout(&self) -> Layout {
         Layout { separator: self.separator, header: self.header.clone() }

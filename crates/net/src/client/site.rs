@@ -9,6 +9,7 @@ use fedtvd_core::round::{ClientData, ClientFailure, ClientId, Job};
 use fedtvd_core::rules::notation;
 use fedtvd_core::train::client::train;
 use fedtvd_core::train::{Augment, Evaluation, Samples, Trainer as _};
+use fedtvd_data::set::LoadError;
 use fedtvd_nn::{Cpu, CpuError};
 use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::{doing, sync, write};
@@ -58,6 +59,25 @@ pub enum SiteError {
         theirs: Vec<String>,
         /// The site's.
         ours: Vec<String>,
+    },
+    /// A table that does not fit the schema.
+    #[error(transparent)]
+    Load(#[from] Box<LoadError>),
+    /// A table, where the federation does not train on tables.
+    #[error("this site has a table, and the federation does not train on tables")]
+    NotTables,
+    /// Values that were standardised already.
+    #[error(
+        "centres and scales of this federation come from its sites, so that a site needs its table: give join a CSV file"
+    )]
+    NeedsTable,
+    /// Another label.
+    #[error("--label {ours}: the label of the federation's schema is {theirs:?}; leave --label out")]
+    Label {
+        /// The site's.
+        ours: String,
+        /// The schema's.
+        theirs: String,
     },
     /// An invalid model.
     #[error(transparent)]

@@ -33,9 +33,7 @@ impl DatasetInfo {
                 let (shape, classes) = (data.loaded.samples.shape(), data.loaded.samples.classes());
                 let (checksum, names) = (data.checksum.clone(), data.loaded.class_names.clone());
                 let schema = data.loaded.table.as_ref().map(|table| table.schema.clone());
-                // The server's rows cannot be standardised before the sites have told about theirs.
-                let open = schema.as_ref().is_some_and(|schema| schema.open().count() > 0);
-                let evaluates = !clients_evaluate && !open && !data.loaded.samples.test_rows().is_empty();
+                let evaluates = !clients_evaluate && !data.loaded.samples.test_rows().is_empty();
                 Ok(Self { shape, classes, names, checksum, data: evaluates.then_some(data), schema })
             }
             Err(SetupError::Load(LoadError::Missing(_) | LoadError::Unknown { .. })) => {
@@ -53,6 +51,11 @@ impl DatasetInfo {
             }
             Err(error) => Err(RunError::from(error).into()),
         }
+    }
+
+    /// Whether centres and scales come from the sites.
+    pub(crate) fn open(&self) -> bool {
+        self.schema.as_ref().is_some_and(|schema| schema.open().count() > 0)
     }
 
     /// Hash of the schema; empty if the data is not a table.

@@ -10,9 +10,11 @@ pub(crate) mod ledger;
 pub(crate) mod phase;
 pub(crate) mod recovery;
 pub(crate) mod round_control;
+pub(crate) mod server_evaluator;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod stored;
+pub(crate) mod table_schema;
 
 pub use coordinator::Coordinator;
 pub use event::{Event, Log};

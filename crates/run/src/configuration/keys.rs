@@ -176,7 +176,11 @@ pub const ALL: &[Key] = &[
         DECAY,
         "factor on the learning rate after every epoch of a round",
     )),
-    first(Param::text("model.name", "lenet", "the model (fedtvd models lists all)")),
+    first(Param::text(
+        "model.name",
+        "lenet",
+        "the model (fedtvd models lists all); a table has a perceptron with sizes from the data unless set",
+    )),
     first(Param {
         name: "model.layers",
         kind: ParamKind::Layers,

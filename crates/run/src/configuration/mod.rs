@@ -8,6 +8,7 @@ pub mod keys;
 pub(crate) mod lookup;
 pub(crate) mod reference;
 pub(crate) mod resolved;
+pub(crate) mod table_model;
 pub(crate) mod value;
 
 pub use axes::{Axis, axes};
