@@ -57,6 +57,10 @@ impl<'r> Row<'r> {
 }
 
 const SEPARATORS: [u8; 3] = *b",;\t";
+/// From this size on, in bytes, several threads read a table.
+const LARGE: usize = 1 << 24;
+/// Every thread separates all fields, so that more of them gain nothing.
+const MOST_THREADS: usize = 8;
 const MARK: &[u8] = b"\xef\xbb\xbf";
 
 impl Table {
@@ -112,6 +116,12 @@ impl Table {
     /// The column with this name.
     pub fn column(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|own| own == name)
+    }
+
+    /// Number of threads that read different columns at the same time: one for a table that is read in no time.
+    pub(crate) fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        if self.bytes.len() > LARGE { cores() } else { 1 }
     }
 
     /// The rows from the first one on.

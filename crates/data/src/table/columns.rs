@@ -1,13 +1,10 @@
 //! The rows of a table as a schema reads them: columns of numbers and of category numbers, matched by name.
 
+use super::column_reader::{MISSING_CODE, Reader, Report, UNKNOWN_CODE};
 use super::moments::{Moments, pooled};
-use super::schema::{
-    Categories, Kind, MissingCategory, MissingNumber, NotNumbers, Number, Schema, Standard, Unknown,
-};
-use super::values::{Lookup, Missing, number};
+use super::schema::{Kind, MissingNumber, Schema, Standard, Unknown};
 use crate::decode::Flaw;
 use crate::decode::table::{Row, Table};
-use std::collections::BTreeSet;
 use thiserror::Error;
 
 /// The columns that a schema uses, in its order.
@@ -27,22 +24,6 @@ pub enum Entries {
     Numbers(Vec<f64>),
     /// The place of each category in its list, `MISSING_CODE` or `UNKNOWN_CODE`.
     Codes(Vec<u32>),
-}
-
-const MISSING_CODE: u32 = u32::MAX;
-const UNKNOWN_CODE: u32 = u32::MAX - 1;
-
-/// What became of a column's values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Report {
-    name: String,
-    missing: u64,
-    clipped: u64,
-    unknown: u64,
-    /// Some of the unknown categories.
-    such_as: BTreeSet<String>,
-    /// What is done about missing values.
-    instead: &'static str,
 }
 
 /// Why a table does not fit a schema.
@@ -79,9 +60,6 @@ pub enum RowError {
     },
 }
 
-/// Unknown categories that are named.
-const SUCH_AS: usize = 5;
-
 impl Columns {
     /// Reads the rows that have a place into it; there are as many places as `rows`.
     pub fn read(
@@ -103,14 +81,16 @@ impl Columns {
             .zip(found)
             .filter_map(|(column, (_, place))| Some((place?, Reader::new(schema, column, rows)?)))
             .collect();
-        let mut lines = table.rows();
-        while let Some(row) = lines.next()? {
-            let Some(place) = places.get(row.number as usize - 1).copied().flatten() else { continue };
-            for (column, reader) in &mut readers {
-                if let Err(why) = reader.add(row.field(*column), place as usize) {
-                    return Err(refusal(table, &row, *column, why));
-                }
-            }
+        let each = readers.len().div_ceil(table.threads()).max(1);
+        let outcomes: Vec<Result<(), RowError>> = std::thread::scope(|scope| {
+            let part = |part| scope.spawn(move || read_part(table, places, part));
+            let threads: Vec<_> = readers.chunks_mut(each).map(part).collect();
+            threads.into_iter().map(|thread| thread.join().expect("reading does not panic")).collect()
+        });
+        // The first wrong row, as if one thread had read them.
+        let row = |error: &RowError| if let RowError::Value { row, .. } = error { *row } else { u64::MAX };
+        if let Some(error) = outcomes.into_iter().filter_map(Result::err).min_by_key(row) {
+            return Err(error);
         }
         let known = |name: &&String| {
             **name == schema.label.column || schema.columns.iter().any(|column| column.name == **name)
@@ -193,35 +173,13 @@ impl Columns {
     pub fn inputs(&self, schema: &Schema) -> Vec<f32> {
         let width = schema.inputs();
         let mut values = vec![0.0; width * self.rows];
-        let mut start = 0;
-        for (column, entries) in schema.used().zip(&self.columns) {
-            match (&column.kind, entries) {
-                (Kind::Number(number), Entries::Numbers(numbers)) => {
-                    let standard = number.standard.unwrap_or(Standard { centre: 0.0, scale: 0.0 });
-                    let indicator = number.missing == MissingNumber::Indicator;
-                    for (row, &x) in values.chunks_exact_mut(width).zip(numbers) {
-                        if !x.is_nan() {
-                            row[start] = standard.apply(x);
-                        } else if indicator {
-                            row[start + 1] = 1.0;
-                        }
-                    }
-                }
-                (Kind::Category(of), Entries::Codes(codes)) => {
-                    for (row, &code) in values.chunks_exact_mut(width).zip(codes) {
-                        match code {
-                            MISSING_CODE => {}
-                            UNKNOWN_CODE if of.unknown == Unknown::Input => {
-                                row[start + of.categories.len()] = 1.0
-                            }
-                            UNKNOWN_CODE => {}
-                            code => row[start + code as usize] = 1.0,
-                        }
-                    }
-                }
-                _ => unreachable!("the columns were read with this schema"),
+        // In blocks that stay in the cache while one column after the other is written into their rows.
+        for (block, part) in values.chunks_mut(width.max(1) * BLOCK).enumerate() {
+            let mut start = 0;
+            for (column, entries) in schema.used().zip(&self.columns) {
+                fill(part, width, start, &column.kind, entries, block * BLOCK);
+                start += column.kind.inputs();
             }
-            start += column.kind.inputs();
         }
         values
     }
@@ -253,6 +211,55 @@ impl Columns {
     }
 }
 
+/// Rows of a block of inputs.
+const BLOCK: usize = 256;
+
+/// Writes the inputs of one column into a block of rows, the first of which is row `first`.
+fn fill(block: &mut [f32], width: usize, start: usize, kind: &Kind, entries: &Entries, first: usize) {
+    let rows = block.chunks_exact_mut(width);
+    match (kind, entries) {
+        (Kind::Number(number), Entries::Numbers(numbers)) => {
+            let standard = number.standard.unwrap_or(Standard { centre: 0.0, scale: 0.0 });
+            let indicator = number.missing == MissingNumber::Indicator;
+            for (row, &x) in rows.zip(&numbers[first..]) {
+                if !x.is_nan() {
+                    row[start] = standard.apply(x);
+                } else if indicator {
+                    row[start + 1] = 1.0;
+                }
+            }
+        }
+        (Kind::Category(of), Entries::Codes(codes)) => {
+            for (row, &code) in rows.zip(&codes[first..]) {
+                match code {
+                    UNKNOWN_CODE if of.unknown == Unknown::Input => row[start + of.categories.len()] = 1.0,
+                    MISSING_CODE | UNKNOWN_CODE => {}
+                    code => row[start + code as usize] = 1.0,
+                }
+            }
+        }
+        _ => unreachable!("the columns were read with this schema"),
+    }
+}
+
+/// Reads some of the columns.
+fn read_part(
+    table: &Table,
+    places: &[Option<u32>],
+    readers: &mut [(usize, Reader<'_>)],
+) -> Result<(), RowError> {
+    let mut lines = table.rows();
+    while let Some(row) = lines.next()? {
+        let Some(place) = places.get(row.number as usize - 1).copied().flatten() else { continue };
+        for (column, reader) in &mut *readers {
+            if let Err(why) = reader.add(row.field(*column), place as usize) {
+                return Err(refusal(table, &row, *column, why));
+            }
+        }
+    }
+    Ok(())
+}
+
 /// The error of a value in a table.
 pub(crate) fn refusal(table: &Table, row: &Row<'_>, column: usize, why: String) -> RowError {
     RowError::Value {
@@ -262,120 +269,5 @@ pub(crate) fn refusal(table: &Table, row: &Row<'_>, column: usize, why: String) 
         column: table.names[column].clone(),
         value: row.field(column).chars().take(80).collect(),
         why,
-    }
-}
-
-/// Reads one column.
-enum Reader<'s> {
-    Number {
-        number: &'s Number,
-        numbers: Vec<f64>,
-        missing: Missing,
-        report: Report,
-        schema: &'s Schema,
-    },
-    Category {
-        of: &'s Categories,
-        codes: Vec<u32>,
-        missing: Missing,
-        lookup: Lookup,
-        report: Report,
-        schema: &'s Schema,
-    },
-}
-
-impl<'s> Reader<'s> {
-    fn new(schema: &'s Schema, column: &'s super::Column, rows: usize) -> Option<Self> {
-        let named = |instead| Report { name: column.name.clone(), instead, ..Report::default() };
-        let missing =
-            |own: &'s [String]| Missing::new(schema.missing_values.iter().chain(own), schema.decimal);
-        match &column.kind {
-            Kind::Number(number) => {
-                let instead = match number.missing {
-                    MissingNumber::Indicator => {
-                        "the mean replaces them, and a missing-value indicator is added"
-                    }
-                    MissingNumber::Centre => "the mean replaces them",
-                    MissingNumber::Value(_) => "the schema's value replaces them",
-                    MissingNumber::Refuse => "",
-                };
-                let (numbers, missing) = (vec![f64::NAN; rows], missing(&number.missing_values));
-                Some(Self::Number { number, numbers, missing, report: named(instead), schema })
-            }
-            Kind::Category(of) => {
-                let missing = missing(&of.missing_values);
-                let lookup = Lookup::new(&of.categories, schema.decimal);
-                let report = named("their one-hot inputs are all 0");
-                Some(Self::Category { of, codes: vec![MISSING_CODE; rows], missing, lookup, report, schema })
-            }
-            Kind::Ignored => None,
-        }
-    }
-
-    /// Reads a field into a place, or says what would have been right.
-    fn add(&mut self, field: &str, place: usize) -> Result<(), String> {
-        match self {
-            Self::Number { number: column, numbers, missing, report, schema } => {
-                let mut x = number(field, schema.decimal).filter(|x| !missing.numbers.contains(x));
-                if x.is_none() {
-                    let known = missing.any(field, schema.decimal);
-                    if !known && column.not_numbers == NotNumbers::Refuse {
-                        return Err(
-                            "is not a number; correct it, or say in the schema that the column is a \
-                                    category or that not_numbers = \"missing\""
-                                .to_owned(),
-                        );
-                    }
-                    if column.missing == MissingNumber::Refuse {
-                        return Err("is a missing value, which the schema does not allow here".to_owned());
-                    }
-                    report.missing += 1;
-                    x = match column.missing {
-                        MissingNumber::Value(value) => Some(value),
-                        _ => None,
-                    };
-                }
-                if let Some(mut x) = x {
-                    if let Some([least, most]) = column.bounds
-                        && !(least..=most).contains(&x)
-                    {
-                        report.clipped += 1;
-                        x = x.clamp(least, most);
-                    }
-                    numbers[place] = x;
-                }
-            }
-            Self::Category { of, codes, missing, lookup, report, schema } => {
-                codes[place] = match lookup.place(field) {
-                    Some(category) => category,
-                    None if missing.any(field, schema.decimal) => {
-                        if of.missing == MissingCategory::Refuse {
-                            return Err("is a missing value, which the schema does not allow here".to_owned());
-                        }
-                        report.missing += 1;
-                        MISSING_CODE
-                    }
-                    None if of.unknown == Unknown::Refuse => {
-                        let names: Vec<&str> = of.categories.iter().map(|one| one.name.as_str()).collect();
-                        return Err(format!("is unknown; the categories are {}", names.join(", ")));
-                    }
-                    None => {
-                        report.unknown += 1;
-                        if report.such_as.len() < SUCH_AS {
-                            report.such_as.insert(field.chars().take(80).collect());
-                        }
-                        UNKNOWN_CODE
-                    }
-                };
-            }
-        }
-        Ok(())
-    }
-
-    fn done(self) -> (Entries, Report) {
-        match self {
-            Self::Number { numbers, report, .. } => (Entries::Numbers(numbers), report),
-            Self::Category { codes, report, .. } => (Entries::Codes(codes), report),
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Tables: a schema that says how columns become inputs of a model, made from files, written as TOML, and applied by
 //! column name wherever rows are read.
 
+mod column_reader;
 mod columns;
 pub(crate) mod distinct;
 mod infer;

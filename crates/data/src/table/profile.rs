@@ -66,21 +66,49 @@ impl Profiles {
             [Some(label), group].into_iter().flatten().filter_map(|name| table.column(name)).collect();
         let most = |place: usize| if Some(&place) == needed.first() { CLASSES } else { CATEGORIES };
         let most: Vec<usize> = (0..columns.len()).map(most).collect();
-        let (mut rows, mut count, mut kept) = (table.rows(), 0, 0);
-        while let Some(row) = rows.next()? {
-            count = row.number;
-            if let Some(place) = needed.iter().find(|place| missing.text(row.field(**place))) {
-                columns[*place].missing += 1;
-                continue;
+        let each = columns.len().div_ceil(table.threads()).max(1);
+        let parts: Vec<Result<[u64; 2], Flaw>> = std::thread::scope(|scope| {
+            let (needed, most, missing) = (&needed, &most, &missing);
+            let mut threads = Vec::new();
+            for (number, part) in columns.chunks_mut(each).enumerate() {
+                let first = number * each;
+                threads.push(scope.spawn(move || read_part(table, needed, most, missing, first, part)));
             }
-            kept += 1;
-            for (place, column) in columns.iter_mut().enumerate() {
-                column.add(row.field(place), most[place], &missing, (row.number, row.line));
-            }
+            threads.into_iter().map(|thread| thread.join().expect("reading does not panic")).collect()
+        });
+        let [mut count, mut kept] = [0, 0];
+        for part in parts {
+            [count, kept] = part?;
         }
         let (file, separator) = (table.file().to_owned(), table.separator);
         Ok(Self { file, rows: count, kept, separator, columns })
     }
+}
+
+/// Reads some of the columns, of which the first is column `first`; the number of rows, and of rows that count.
+fn read_part(
+    table: &Table,
+    needed: &[usize],
+    most: &[usize],
+    missing: &Missing,
+    first: usize,
+    columns: &mut [Profile],
+) -> Result<[u64; 2], Flaw> {
+    let (mut rows, mut count, mut kept) = (table.rows(), 0, 0);
+    while let Some(row) = rows.next()? {
+        count = row.number;
+        if let Some(place) = needed.iter().find(|place| missing.text(row.field(**place))) {
+            if let Some(column) = place.checked_sub(first).and_then(|place| columns.get_mut(place)) {
+                column.missing += 1;
+            }
+            continue;
+        }
+        kept += 1;
+        for (place, column) in (first..).zip(&mut *columns) {
+            column.add(row.field(place), most[place], missing, (row.number, row.line));
+        }
+    }
+    Ok([count, kept])
 }
 
 impl Profile {
