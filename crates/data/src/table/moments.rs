@@ -13,10 +13,10 @@ use fedtvd_core::round::{Mode, size_weights};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Fewer values than this are not told to anybody: a mean of few is close to each of them.
+/// Statistics of fewer values than this are not sent: a mean of few is close to each of them.
 pub const LEAST_VALUES: u64 = 10;
 
-/// What a client tells about a column of numbers.
+/// The statistics of a column of numbers that a client sends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moments {
     /// Number of values; 0 if there are fewer than 10.
@@ -80,7 +80,7 @@ pub fn combined(clients: &[Moments], mode: Mode) -> Option<Standard> {
     (centre.is_finite() && scale.is_finite()).then_some(Standard { centre, scale })
 }
 
-/// A column about which nobody tells anything.
+/// A column of which no client has statistics.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "column {0:?}: no client has {LEAST_VALUES} values to compute centre and scale from; set both in the schema, or kind \

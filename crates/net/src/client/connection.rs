@@ -178,8 +178,8 @@ impl Connection {
         answered(self.client.enrol(request), &self.failure).await.map(|wire::Empty {}| ())
     }
 
-    /// Tells about a table's open columns.
-    pub(crate) async fn tell_columns(
+    /// Sends the statistics of a table's open columns.
+    pub(crate) async fn send_columns(
         &mut self,
         told: wire::ColumnStatistics,
     ) -> Result<wire::CompleteSchema, ConnectionError> {

@@ -66,7 +66,7 @@ impl SiteData {
                 let told = moments(&schema, &loaded);
                 let few = schema.open().zip(&told).filter(|(_, moments)| moments.count == 0);
                 notes.extend(few.map(|((name, _), _)| {
-                    format!("{name}: fewer than {LEAST_VALUES} values; the server is told nothing about them")
+                    format!("{name}: fewer than {LEAST_VALUES} values; no statistics of them are sent")
                 }));
                 let open = (!told.is_empty()).then_some((schema, loaded));
                 Ok(Readable { samples, class_names, notes, open })
@@ -79,7 +79,7 @@ fn unreadable(why: String) -> SiteError {
     SiteError::Unreadable { what: "a schema", why }
 }
 
-/// What a site tells about its open columns.
+/// The statistics of a site's open columns.
 fn moments(schema: &Schema, loaded: &Loaded) -> Vec<Moments> {
     let rows: Vec<u32> = (0..loaded.samples.train_rows() as u32).collect();
     let columns = loaded.table.as_ref().and_then(|table| table.columns.as_ref());
@@ -87,7 +87,7 @@ fn moments(schema: &Schema, loaded: &Loaded) -> Vec<Moments> {
 }
 
 impl Readable {
-    /// The same data with the federation's centres and scales; tells about its own columns and waits for the others.
+    /// The same data with the federation's centres and scales; sends its own statistics and waits for the others'.
     pub(crate) async fn standardised(
         self,
         run: &str,
@@ -117,8 +117,8 @@ impl Readable {
 }
 
 impl Connection {
-    /// Tells about a table's open columns; the complete schema, or an empty text if it is not known yet.
+    /// Sends the statistics of a table's open columns; the complete schema, or an empty text if it is not known yet.
     pub async fn columns(&mut self, told: wire::ColumnStatistics) -> Result<String, ConnectionError> {
-        Ok(self.tell_columns(told).await?.schema)
+        Ok(self.send_columns(told).await?.schema)
     }
 }

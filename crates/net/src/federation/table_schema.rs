@@ -22,7 +22,7 @@ pub struct TableSchema {
 
 #[derive(Debug, Default)]
 struct Progress {
-    /// What clients told about their open columns.
+    /// The clients' statistics of their open columns.
     told: BTreeMap<ClientId, Vec<Moments>>,
     /// The schema with all centres and scales, as TOML. It is on disk.
     complete: Option<String>,
@@ -56,8 +56,8 @@ impl TableSchema {
 }
 
 impl Coordinator {
-    /// Records what a client tells about its columns; the complete schema once everybody has.
-    pub(crate) fn tell_columns(
+    /// Records a client's statistics of its columns; returns the complete schema once all have arrived.
+    pub(crate) fn receive_columns(
         &self,
         member: &Member,
         statistics: &wire::ColumnStatistics,

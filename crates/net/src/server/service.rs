@@ -170,7 +170,7 @@ impl Federation for FederationService {
             calls.mark_unchanged();
             // Checked each time: a client that was revoked while it waited gets no answer.
             let (member, refuse) = self.member(&request)?;
-            let told = self.coordinator.tell_columns(&member, request.get_ref());
+            let told = self.coordinator.receive_columns(&member, request.get_ref());
             let schema = told.map_err(|refusal| refuse.because(&refusal))?;
             let late = match schema {
                 Some(_) => true,

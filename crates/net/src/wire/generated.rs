@@ -56,7 +56,7 @@ pub struct Welcome {
     #[prost(string, tag = "13")]
     pub schema: ::prost::alloc::string::String,
 }
-/// What a client tells about its table's columns of numbers without centre and scale.
+/// A client's statistics of its table's columns of numbers without centre and scale.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct ColumnStatistics {
     /// The run, as Welcome names it.
@@ -384,7 +384,7 @@ pub mod federation_client {
                 .insert(GrpcMethod::new("fedtvd.v1.Federation", "Hello"));
             self.inner.unary(req, path, codec).await
         }
-        /// Tells count, mean and squared deviations of the columns of a table whose centre and scale are still open, in
+        /// Sends count, mean and squared deviations of the columns of a table whose centre and scale are still open, in
         /// the order of the schema. The server answers when all clients of the roster have done so, and with an empty schema
         /// after 25 seconds at the latest; then call again.
         pub async fn columns(
@@ -565,7 +565,7 @@ pub mod federation_server {
             self: std::sync::Arc<Self>,
             request: tonic::Request<super::HelloRequest>,
         ) -> std::result::Result<tonic::Response<super::Welcome>, tonic::Status>;
-        /// Tells count, mean and squared deviations of the columns of a table whose centre and scale are still open, in
+        /// Sends count, mean and squared deviations of the columns of a table whose centre and scale are still open, in
         /// the order of the schema. The server answers when all clients of the roster have done so, and with an empty schema
         /// after 25 seconds at the latest; then call again.
         async fn columns(
