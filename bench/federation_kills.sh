@@ -50,8 +50,9 @@ say() {
     if $json; then echo "$1"; else echo "$2"; fi
 }
 
+# Hardened, with a bound so low that many honest updates are scaled down or rejected.
 settings=(--set split.clients=10 --set split.alpha=0.5 --set split.holdout=0.1 --set cohort.fraction=0.7
-    --set local.epochs=1 --set model.name=logistic --set "rounds=$rounds")
+    --set strategy.mode=hardened --set strategy.screen=1.0 --set local.epochs=1 --set model.name=logistic --set "rounds=$rounds")
 names=()
 for number in 0 1 2 3 4 5 6 7 8 9; do
     names+=("client-00$number")
@@ -77,7 +78,7 @@ start_client() {
 
 # receipts_of LOG: the rounds for which a client's update was acknowledged.
 receipts_of() {
-    sed -n 's/^round \([0-9]*\): update is on the server.s disk$/\1/p' "$1"
+    sed -n 's/^round \([0-9]*\): update stored by the server$/\1/p' "$1"
 }
 
 # killed PROCESS: ends it. One that ended by itself before is a failure.
@@ -153,7 +154,8 @@ run_one() {
         read -r total lost < <(receipts "$directory")
         local hash same=true word="the same"
         hash="$(sha256sum "$directory/model.safetensors" | cut -d ' ' -f 1)"
-        if [ "$hash" != "$expected" ] || [ "$lost" -gt 0 ]; then
+        # Without any receipt the check would pass whatever was lost.
+        if [ "$hash" != "$expected" ] || [ "$lost" -gt 0 ] || [ "$total" -eq 0 ]; then
             same=false word="DIFFERENT"
             failures=$((failures + 1))
         fi
@@ -169,6 +171,8 @@ RANDOM=$seed
 say "{\"seed\":$seed,\"kills\":$kills,\"rounds\":$rounds}" "seed of the delays: $seed"
 for strategy in "${strategies[@]}"; do
     "$fedtvd" run "${settings[@]}" --set "strategy.name=$strategy" --out "$folder/simulated" --quiet >/dev/null
+    say "{\"strategy\":\"$strategy\",\"scaled_down_or_rejected\":$(grep -o '"factor"\|above this round' "$folder/simulated/rounds.jsonl" | wc -l)}" \
+        "$strategy: $(grep -o '"factor"\|above this round' "$folder/simulated/rounds.jsonl" | wc -l) updates are scaled down or rejected in $rounds rounds"
     expected="$(sha256sum "$folder/simulated/model.safetensors" | cut -d ' ' -f 1)"
     rm -rf "$folder/simulated"
     run_one "$strategy"

@@ -6,8 +6,8 @@
 #
 #   bench/kills.sh [--json] [--kills N] [--seed N] [--rounds N] [--longest MS] [STRATEGY…]
 #
-# A kill comes after a random delay of up to --longest milliseconds. The first checkpoint comes after three seconds and at
-# least a round, so a busy machine needs longer delays: if no kill came after a checkpoint, the script fails, since
+# A kill comes after a random delay of up to --longest milliseconds. The first checkpoint comes after three seconds or a
+# tenth of the rounds, so a busy machine needs longer delays: if no kill came after a checkpoint, the script fails, since
 # resuming from one was not tested.
 # The seed of the delays is printed; with the same seed they are the same again. FEDTVD names a binary to use in place of a
 # new build.

@@ -2,17 +2,18 @@
 
 use fedtvd_lab::runs::setting::{shown, unused};
 use fedtvd_run::configuration::keys;
-use fedtvd_run::configuration::{Config, axes};
+use fedtvd_run::configuration::{Config, Key, axes};
 
-/// Notes on keys that were changed but belong to another kind of split.
-pub(crate) fn split_keys(config: &Config) -> Vec<String> {
+/// Notes on keys that were changed but belong to another kind of split or attack, or to another mode.
+pub(crate) fn unused_keys(config: &Config) -> Vec<String> {
     let default = Config::default();
-    let ignored = |path: &&'static str| unused(config, path) && config.get(path) != default.get(path);
-    let note = |path: &'static str| {
-        let (value, kind) = (shown(&config.get(path)), shown(&config.get("split.kind")));
-        format!("{path} = {value} is ignored: it has no effect with split.kind = {kind}")
+    let note = |key: &Key| {
+        let path = key.path();
+        let kind = unused(config, path).filter(|_| config.get(path) != default.get(path))?;
+        let (value, chosen) = (shown(&config.get(path)), shown(&config.get(kind)));
+        Some(format!("{path} = {value} is ignored: it has no effect with {kind} = {chosen}"))
     };
-    keys::ALL.iter().map(|key| key.path()).filter(ignored).map(note).collect()
+    keys::ALL.iter().filter_map(note).collect()
 }
 
 /// A note on the `[sweep]` table of a configuration file, if it has one.
@@ -47,12 +48,30 @@ mod tests {
     #[test]
     fn a_changed_key_of_another_kind_of_split_is_noted() {
         let note = "split.file = saved.json is ignored: it has no effect with split.kind = dirichlet";
-        assert_eq!(split_keys(&config(&["split.file=saved.json"])), [note]);
+        assert_eq!(unused_keys(&config(&["split.file=saved.json"])), [note]);
         let used = ["split.kind=file", "split.file=saved.json"];
-        assert_eq!(split_keys(&config(&used)), Vec::<String>::new());
+        assert_eq!(unused_keys(&config(&used)), Vec::<String>::new());
         // A configuration printed by `fedtvd init` sets every key to its default.
-        assert_eq!(split_keys(&config(&["split.shards=2", "split.kind=iid"])), Vec::<String>::new());
-        assert_eq!(split_keys(&config(&["split.shards=3", "split.kind=shards"])), Vec::<String>::new());
+        assert_eq!(unused_keys(&config(&["split.shards=2", "split.kind=iid"])), Vec::<String>::new());
+        assert_eq!(unused_keys(&config(&["split.shards=3", "split.kind=shards"])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_changed_key_of_an_attack_that_does_not_use_it_is_noted() {
+        let none = "attack.clients = 3 is ignored: it has no effect with attack.kind = none";
+        assert_eq!(unused_keys(&config(&["attack.clients=3"])), [none]);
+        let nan = ["attack.kind=nan", "attack.clients=3", "attack.scale=2"];
+        let note = "attack.scale = 2 is ignored: it has no effect with attack.kind = nan";
+        assert_eq!(unused_keys(&config(&nan)), [note]);
+        let used = ["attack.kind=scale", "attack.clients=3", "attack.scale=2", "cohort.liars=1"];
+        assert_eq!(unused_keys(&config(&used)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_bound_of_screening_is_noted_in_paper_mode() {
+        let note = "strategy.screen = 3 is ignored: it has no effect with strategy.mode = paper";
+        assert_eq!(unused_keys(&config(&["strategy.screen=3"])), [note]);
+        assert_eq!(unused_keys(&config(&["strategy.screen=3", "mode=hardened"])), Vec::<String>::new());
     }
 
     #[test]

@@ -34,7 +34,7 @@ enum Command {
     Report(report::Report),
     /// Run one experiment: simulate federated training with one strategy and seed
     Run(run::Run),
-    /// Resume an interrupted run, with bit-identical results
+    /// Resume an interrupted run with bit-identical results, or any run from an earlier round
     Resume(resume::Resume),
     /// Recompute rounds of a run and check that they are bit-identical
     Verify(verify::Verify),

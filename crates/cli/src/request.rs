@@ -163,6 +163,16 @@ impl Configured {
         refuse(&self.changes.set, |path| keys.contains(path), by)
     }
 
+    /// The path in place of a configuration file, if it is a directory.
+    pub(crate) fn directory(&self) -> Option<&Path> {
+        self.config.as_deref().filter(|path| path.is_dir())
+    }
+
+    /// Whether changes to individual keys were given.
+    pub(crate) fn has_changes(&self) -> bool {
+        !self.changes.set.is_empty()
+    }
+
     /// Whether a configuration file was named.
     pub(crate) fn names_file(&self) -> bool {
         self.config.is_some()
@@ -238,6 +248,11 @@ impl Resources {
 /// `1 round`, `5 rounds`.
 pub(crate) fn plural(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+}
+
+/// A mean loss; a model that was evaluated without one has a loss that is not finite.
+pub(crate) fn mean_loss(loss: Option<f64>) -> String {
+    loss.map_or_else(|| "not finite".to_owned(), |loss| format!("{loss:.4}"))
 }
 
 /// A fraction in per cent, or a dash.

@@ -14,10 +14,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let strategy = notation::strategy("fedtvd:lambda=0.5", [])?;
 //! let (ask, reference) = (strategy.weighting.asks(), Reference::uniform(3));
-//! let profile = |(client, counts): (u32, &[u64; 3])| Profile {
-//!     client,
-//!     size: counts.iter().sum(),
-//!     statistic: ask.answer(counts, &reference),
+//! let profile = |(client, counts): (u32, &[u64; 3])| {
+//!     Profile::new(client, counts.iter().sum(), ask.answer(counts, &reference))
 //! };
 //! let clients: Vec<Profile> = (0..).zip(&[[30, 30, 30], [20, 40, 40], [10, 30, 70]]).map(profile).collect();
 //! let clients: Vec<&Profile> = clients.iter().collect();

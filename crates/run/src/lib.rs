@@ -20,6 +20,8 @@
 //! # }
 //! ```
 
+pub mod attack;
+pub mod collapse;
 pub mod configuration;
 pub mod directory;
 pub mod estimate;

@@ -1,10 +1,12 @@
-//! Starts a run: in a new directory, from its last checkpoint, or over a given fleet.
+//! Starts a run: in a new directory, from its last checkpoint or an earlier round, or over a given fleet.
 
 use crate::configuration::{Config, Experiment};
 use crate::directory::checkpoints::Found;
 use crate::directory::manifest::VERSION;
 use crate::directory::run_directory::damaged;
-use crate::directory::{Checkpoints, DirectoryError, FORMAT, Manifest, RunDirectory, Summary, sha256};
+use crate::directory::{
+    Checkpoints, DirectoryError, FORMAT, Manifest, RunDirectory, Summary, rollback, sha256,
+};
 use crate::rounds::Rounds;
 use crate::run_error::RunError;
 use crate::runner::{Runner, Saving};
@@ -69,10 +71,12 @@ impl Runner {
         let round = rounds.state().round;
         let done = directory.lines()?;
         let lines = directory.append(round)?;
+        let rolled_back = rollback::ended_at(&directory, round)?;
         let mut runner = Self::new(directory, experiment, None, rounds, lines);
+        runner.rolled_back_from = rolled_back.map(|rollback| rollback.from);
         runner.when = Saving::EveryRound;
         runner.checkpoints = checkpoints;
-        done[..round as usize].iter().for_each(|line| runner.count(line));
+        done[..round as usize].iter().for_each(|line| runner.recall(line));
         Ok(runner)
     }
 
@@ -82,10 +86,30 @@ impl Runner {
         places: &Places,
         resources: Resources,
     ) -> Result<Result<Self, Summary>, RunError> {
-        let directory = RunDirectory::open(path)?;
-        if let Some(summary) = directory.summary()? {
-            return Ok(Err(summary));
+        match RunDirectory::open(path)?.summary()? {
+            Some(summary) => Ok(Err(summary)),
+            None => Self::reopen(path, places, resources, None),
         }
+    }
+
+    /// Rolls the run in this directory back to a round and resumes it; `Err` holds the summary of one that is finished
+    /// and has no later round.
+    pub fn resume_from(
+        path: &Path,
+        places: &Places,
+        resources: Resources,
+        round: u32,
+    ) -> Result<Result<Self, Summary>, RunError> {
+        Self::reopen(path, places, resources, Some(round))
+    }
+
+    fn reopen(
+        path: &Path,
+        places: &Places,
+        resources: Resources,
+        from: Option<u32>,
+    ) -> Result<Result<Self, Summary>, RunError> {
+        let directory = RunDirectory::open(path)?;
         if directory.is_federation() {
             return Err(DirectoryError::Federation(path.display().to_string()).into());
         }
@@ -107,19 +131,35 @@ impl Runner {
                     .to_owned(),
             );
         }
+        let mut lines = directory.lock()?;
+        if let Some(begun) = rollback::begun(&directory)? {
+            begun.complete(&mut lines)?;
+        }
+        match from {
+            Some(round) if round as usize != directory.lines()?.len() => {
+                rollback::begin(&directory, &setup.layout, round)?.complete(&mut lines)?;
+            }
+            _ => {}
+        }
+        if let Some(summary) = directory.summary()? {
+            return Ok(Err(summary));
+        }
         let done = directory.lines()?;
+        let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
         let Found { checkpoints, checkpoint, notes: passed_over } =
-            Checkpoints::find(directory.file("checkpoint"), &setup.layout, done.len() as u32)?;
+            checkpoints.find(&setup.layout, done.len() as u32)?;
         notes.extend(passed_over);
         let round = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.round);
         if let Some(checkpoint) = checkpoint {
             rounds.restore(checkpoint.state, checkpoint.memories);
         }
-        let lines = directory.append(round)?;
+        lines.truncate(round)?;
+        let rolled_back = rollback::ended_at(&directory, round)?;
         let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
+        runner.rolled_back_from = rolled_back.map(|rollback| rollback.from);
         runner.notes.extend(notes);
         runner.checkpoints = checkpoints;
-        done[..round as usize].iter().for_each(|line| runner.count(line));
+        done[..round as usize].iter().for_each(|line| runner.recall(line));
         Ok(Ok(runner))
     }
 }

@@ -1,7 +1,7 @@
 //! Why a run cannot start, resume or end.
 
 use crate::configuration::{ConfigError, ExperimentError};
-use crate::directory::{CheckpointError, DirectoryError, FileError};
+use crate::directory::{CheckpointError, DirectoryError, FileError, HistoryError};
 use crate::rounds::RoundError;
 use crate::setup::SetupError;
 use crate::simulation::SimulationError;
@@ -28,12 +28,29 @@ pub enum RunError {
     /// A checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// The state of a past round.
+    #[error(transparent)]
+    History(#[from] HistoryError),
     /// The start of a simulation.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
     /// A round.
     #[error(transparent)]
     Round(#[from] RoundError),
+    /// A server whose rounds do not change the model.
+    #[error(
+        "stopped after round {round}, the state is saved: {rounds} rounds in a row left the model unchanged, the last one \
+         because {why}; find out in rounds.jsonl and in the clients' logs why updates are missing or rejected, \
+         then resume it with \"fedtvd serve RUN\", without --rollback"
+    )]
+    Unchanged {
+        /// Number of unchanged rounds.
+        rounds: u32,
+        /// The last round.
+        round: u32,
+        /// Why it did not change the model.
+        why: String,
+    },
     /// The data differ from those that the run was started with.
     #[error(
         "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or start a new run"
@@ -53,9 +70,12 @@ impl RunError {
     pub fn request(&self) -> bool {
         match self {
             Self::Config(_) | Self::Experiment(_) | Self::Setup(_) | Self::Simulation(_) => true,
-            Self::Directory(error) => !matches!(error, DirectoryError::File(_)),
+            Self::Directory(error) | Self::History(HistoryError::Directory(error)) => {
+                !matches!(error, DirectoryError::File(_))
+            }
+            Self::History(HistoryError::NotKept { .. }) => true,
             Self::Round(error) => error.request(),
-            Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } => false,
+            Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } | Self::Unchanged { .. } => false,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Runs one experiment in a run directory: rounds, checkpoints, the final model and the summary.
 
+use crate::collapse::{Detector, failed};
 use crate::configuration::Experiment;
 use crate::directory::files::write;
 use crate::directory::run_directory::Lines;
@@ -24,6 +25,9 @@ pub struct Runner {
     rounds: Rounds,
     lines: Lines,
     accuracies: Vec<Option<f64>>,
+    detector: Detector,
+    /// Rounds in a row, in this process, that left the model unchanged.
+    unchanged: u32,
     seconds: f64,
     images: u64,
     started: Instant,
@@ -33,6 +37,8 @@ pub struct Runner {
     spent: Duration,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) when: Saving,
+    /// The last round before the rollback that the next round follows.
+    pub(crate) rolled_back_from: Option<u32>,
     pub(crate) notes: Vec<String>,
     /// The model's layers, if they are known.
     network: Option<Network>,
@@ -41,7 +47,7 @@ pub struct Runner {
 /// How often the state is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Saving {
-    /// At intervals: a resume recomputes the rounds after the last checkpoint.
+    /// At intervals, and after rounds whose state is kept: a resume recomputes the rounds after the last checkpoint.
     Interval,
     /// After every round, before the jobs of the next one are sent.
     EveryRound,
@@ -49,6 +55,7 @@ pub(crate) enum Saving {
 
 /// How a run ended.
 #[derive(Clone, Debug)]
+#[expect(clippy::large_enum_variant, reason = "a run ends once")]
 pub enum End {
     /// All rounds are done.
     Done(Summary),
@@ -60,6 +67,13 @@ pub enum End {
 const INTERVAL: Duration = Duration::from_secs(3);
 /// ...if all checkpoints so far, and one more like the last, take at most 1/60 of the run's time.
 const COST_FACTOR: u32 = 60;
+/// A round whose state is kept is saved at once if the last checkpoint took less than this; there are ten of them in a
+/// run...
+const QUICK: Duration = Duration::from_millis(50);
+/// ...or if all checkpoints so far, and one more like the last, take at most 1/20 of the run's time.
+const HISTORY_FACTOR: u32 = 20;
+/// A server stops after this many rounds in a row that left the model unchanged.
+const MOST_UNCHANGED: u32 = 10;
 
 impl Runner {
     pub(crate) fn new(
@@ -72,13 +86,15 @@ impl Runner {
         Self {
             notes: setup.as_ref().map_or_else(Vec::new, |setup| setup.notes.clone()),
             network: setup.as_ref().map(|setup| setup.network.clone()),
-            checkpoints: Checkpoints::new(directory.file("checkpoint")),
+            checkpoints: Checkpoints::new(directory.file("checkpoint"), experiment.rounds),
             directory,
             experiment,
             setup,
             rounds,
             lines,
             accuracies: Vec::new(),
+            detector: Detector::default(),
+            unchanged: 0,
             seconds: 0.0,
             images: 0,
             started: Instant::now(),
@@ -86,6 +102,7 @@ impl Runner {
             saving: Duration::ZERO,
             spent: Duration::ZERO,
             when: Saving::Interval,
+            rolled_back_from: None,
         }
     }
 
@@ -121,7 +138,7 @@ impl Runner {
                 self.save()?;
                 return Ok(End::Stopped(self.rounds_done()));
             }
-            let record = match self.rounds.round() {
+            let mut record = match self.rounds.round() {
                 Ok(record) => record,
                 Err(RoundError::Fleet(FleetFailure::Stopped)) => return Ok(End::Stopped(self.rounds_done())),
                 Err(error) => {
@@ -130,22 +147,46 @@ impl Runner {
                     return Err(error.into());
                 }
             };
+            record.rolled_back_from = self.rolled_back_from.take();
+            record.alarm = self.detector.observe(&record);
             self.lines.write(&record)?;
             self.count(&record);
             show(&record);
-            let cheap = || self.started.elapsed() >= COST_FACTOR * (self.spent + self.saving);
+            let cheap = |factor: u32| self.started.elapsed() >= factor * (self.spent + self.saving);
             let due = match self.when {
-                Saving::Interval => self.saved.elapsed() >= INTERVAL && cheap(),
+                Saving::Interval if self.checkpoints.keeps(record.round) => {
+                    self.saving < QUICK || cheap(HISTORY_FACTOR)
+                }
+                Saving::Interval => self.saved.elapsed() >= INTERVAL && cheap(COST_FACTOR),
                 Saving::EveryRound => true,
             };
             if due {
                 self.save()?;
             }
+            self.check_progress(&record)?;
         }
         self.finish().map(End::Done)
     }
 
-    pub(crate) fn count(&mut self, record: &RoundRecord) {
+    /// Fails if a server has made no progress for long; its state is saved.
+    fn check_progress(&mut self, record: &RoundRecord) -> Result<(), RunError> {
+        self.unchanged = if record.unchanged.is_some() { self.unchanged + 1 } else { 0 };
+        let last = self.rounds_done() == self.experiment.rounds;
+        if self.when == Saving::Interval || self.unchanged < MOST_UNCHANGED || last {
+            return Ok(());
+        }
+        let why = record.unchanged.clone().unwrap_or_default();
+        let failed = failed(record).map_or(String::new(), |failed| format!("; {failed}"));
+        Err(RunError::Unchanged { rounds: self.unchanged, round: record.round, why: why + &failed })
+    }
+
+    /// Takes in a round that was finished before this process.
+    pub(crate) fn recall(&mut self, record: &RoundRecord) {
+        self.detector.observe(record);
+        self.count(record);
+    }
+
+    fn count(&mut self, record: &RoundRecord) {
         self.accuracies.push(record.accuracy);
         self.seconds += record.seconds;
         self.images += images(record, &self.experiment.run.local);
@@ -180,7 +221,9 @@ impl Runner {
             rounds: self.rounds_done(),
             accuracy: self.accuracies.last().copied().flatten(),
             last10_accuracy: last_accuracy(&self.accuracies),
-            collapsed: None,
+            collapsed: self.detector.verdict(),
+            alarms: self.detector.alarms(),
+            failed: self.detector.failed_updates().clone(),
             seconds: self.seconds,
             images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),
             peak_memory_bytes: peak_memory(),

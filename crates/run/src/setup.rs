@@ -1,7 +1,7 @@
 //! The samples, the split and the model of a run.
 
 use crate::configuration::table_model::{is_table, table_layers};
-use crate::configuration::{ClassMismatch, Experiment};
+use crate::configuration::{ClassMismatch, Experiment, LiarsError};
 use crate::directory::digest;
 use fedtvd_core::model::{Layout, Network, NetworkError, Shape};
 use fedtvd_core::round::ClientData;
@@ -20,6 +20,8 @@ use thiserror::Error;
 pub struct Setup {
     /// The data set.
     pub samples: Arc<Samples>,
+    /// The data set that clients train on: the same, unless liars change their labels.
+    pub training: Arc<Samples>,
     /// The split of the training rows, before hold-out.
     pub partition: Partition,
     /// Hash of the split and the hold-out.
@@ -87,6 +89,9 @@ pub enum SetupError {
     /// The reference.
     #[error(transparent)]
     Reference(#[from] ClassMismatch),
+    /// The liars.
+    #[error(transparent)]
+    Liars(#[from] LiarsError),
     /// A user-defined model.
     #[error("model.layers: {0}")]
     Layers(LayersError),
@@ -115,8 +120,16 @@ impl Setup {
         let (samples, classes) = (loaded.samples, samples.classes());
         let network = network(experiment, &samples)?;
         let layout = Arc::new(Layout::of(&network)?);
+        let training = match &experiment.liars {
+            None => Arc::clone(&samples),
+            Some(liars) => {
+                liars.check(&experiment.run, clients.len())?;
+                let rows: Vec<&[u32]> = clients.iter().map(|client| client.train.as_slice()).collect();
+                liars.samples(&samples, &rows)
+            }
+        };
         let client = |ClientRows { train, holdout }| {
-            let counts = counts(&train, samples.labels(), classes);
+            let counts = counts(&train, training.labels(), classes);
             ClientData { rows: train, holdout, counts }
         };
         let clients = clients.into_iter().map(client).collect();
@@ -124,6 +137,7 @@ impl Setup {
         let schema_hash = data.schema_hash();
         Ok(Self {
             samples,
+            training,
             partition,
             split_hash,
             clients,

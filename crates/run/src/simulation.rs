@@ -2,12 +2,13 @@
 
 use crate::configuration::{ClassMismatch, Experiment};
 use crate::directory::Fingerprint;
-use crate::fleet::{Fleet, Threads, Unreliable};
+use crate::fleet::{Adversarial, Fleet, Threads, Unreliable};
 use crate::rounds::Rounds;
 use crate::setup::Setup;
-use fedtvd_core::labels::{Reference, ReferenceError};
+use fedtvd_core::labels::{Reference, ReferenceError, size};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::State;
+use fedtvd_core::round::hardened::SmallCohort;
+use fedtvd_core::round::{ClientData, Run, State, hardened};
 use fedtvd_core::train::Trainer;
 use fedtvd_nn::{Cpu, CpuError};
 use std::sync::Arc;
@@ -41,6 +42,9 @@ pub enum SimulationError {
     /// The reference is for another number of classes.
     #[error(transparent)]
     Reference(#[from] ClassMismatch),
+    /// Rounds with too few clients for hardened mode.
+    #[error(transparent)]
+    Cohort(#[from] SmallCohort),
     /// No test set.
     #[error("the data set has no test rows to evaluate the model on")]
     NoTest,
@@ -57,7 +61,7 @@ pub struct Workers {
 impl Workers {
     /// The CPU kernels for a model and its data.
     pub fn on_cpu(setup: &Setup, workers: usize) -> Result<Self, SimulationError> {
-        let cpu = |_| Cpu::new(&setup.network, Arc::clone(&setup.samples));
+        let cpu = |_| Cpu::new(&setup.network, Arc::clone(&setup.training));
         let cpus: Vec<Cpu> = (0..workers.max(1)).map(cpu).collect::<Result<_, _>>()?;
         let fingerprint = Fingerprint::here(&cpus[0]);
         let trainers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
@@ -75,12 +79,15 @@ pub fn simulation(
     if setup.samples.test_rows().is_empty() {
         return Err(SimulationError::NoTest);
     }
+    let Run { mode, fraction, .. } = experiment.run;
+    hardened::check_cohort(mode, fraction, setup.clients.len())?;
     let classes = setup.samples.classes();
     let reference = match experiment.reference.resolve(classes)? {
         Some(reference) => reference,
         None => {
-            let counts = setup.clients.iter().map(|client| client.counts.as_slice());
-            Reference::aggregated(counts).map_err(SimulationError::Aggregated)?
+            let counts = collected_counts(experiment, setup);
+            let clients: Vec<_> = counts.iter().map(|counts| (size(counts), counts.as_slice())).collect();
+            hardened::reference(experiment.run.mode, &clients).map_err(SimulationError::Aggregated)?
         }
     };
     let run = experiment.run.clone();
@@ -89,7 +96,22 @@ pub fn simulation(
     if experiment.dropout.any() {
         fleet = Box::new(Unreliable { fleet, dropout: experiment.dropout });
     }
+    if let Some(liars) = experiment.liars {
+        let counts = setup.clients.iter().take(liars.clients).map(|client| client.counts.clone());
+        let (attack, needs) = (liars.attack, run.strategy.local.needs());
+        fleet = Box::new(Adversarial { fleet, attack, liars: counts.collect(), needs, update_memory });
+    }
     let params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
     let state = State::new(&run, params, reference);
     Ok(Rounds::new(run, state, fleet, Some(Arc::clone(setup)), experiment.details))
+}
+
+/// The label counts that clients report for an aggregated reference, before there is one.
+fn collected_counts(experiment: &Experiment, setup: &Setup) -> Vec<Vec<u64>> {
+    let uniform = Reference::uniform(setup.samples.classes());
+    let reported = |(client, data): (usize, &ClientData)| match experiment.liars {
+        Some(liars) if client < liars.clients => liars.attack.counts(&data.counts, &uniform),
+        _ => data.counts.clone(),
+    };
+    setup.clients.iter().enumerate().map(reported).collect()
 }

@@ -3,7 +3,7 @@
 use crate::directory::checkpoint;
 use crate::directory::checkpoints;
 use crate::directory::digest;
-use crate::directory::{DirectoryError, RunDirectory};
+use crate::directory::{DirectoryError, Memories, RunDirectory};
 use crate::open::reopen;
 use crate::run_error::RunError;
 use crate::setup::Setup;
@@ -104,6 +104,8 @@ pub fn verify(
     let manifest = directory.manifest().map_err(RunError::from)?;
     let same_fingerprint = manifest.fingerprint == fingerprint;
     let checkpoints = checkpoints::list(&directory.file("checkpoint")).map_err(RunError::from)?;
+    // The clients of a federation keep their own memories: its checkpoints lack them, and a rollback restarts them.
+    let own_memories = directory.is_federation() && experiment.run.strategy.local.needs().remembers;
     let mut verdict = Verdict {
         directory: name,
         rounds: Vec::new(),
@@ -117,10 +119,16 @@ pub fn verify(
         // Rounds done so far; a later checkpoint before the target saves work.
         let nearer =
             checkpoints.iter().rev().find(|(round, _)| *round < target && *round > rounds.state().round);
+        let nearer = nearer.filter(|_| !own_memories);
         if let Some(saved) = nearer.and_then(|(_, place)| checkpoint::load(place, &setup.layout).ok()) {
             rounds.restore(saved.state, saved.memories);
         }
         while rounds.state().round < target {
+            if own_memories && lines[rounds.state().round as usize].rolled_back_from.is_some() {
+                let mut state = rounds.state().clone();
+                state.restart_memories(&experiment.run);
+                rounds.restore(state, Memories::new());
+            }
             let now = rounds.round().map_err(RunError::from)?;
             show(now.round);
             let then = &lines[now.round as usize - 1];
@@ -143,10 +151,7 @@ pub fn verify(
 
 /// Fails if there is a final model and it is not that of the last line.
 fn check_model(directory: &RunDirectory, setup: &Setup, last: &RoundRecord) -> Result<(), VerifyError> {
-    let path = directory.file("model.safetensors");
-    if !path.is_file() {
-        return Ok(());
-    }
+    let Some(path) = directory.model().map_err(RunError::from)? else { return Ok(()) };
     let damaged = |why: &dyn std::fmt::Display| {
         RunError::from(DirectoryError::Damaged { path: path.display().to_string(), why: why.to_string() })
     };
@@ -165,7 +170,9 @@ fn parting(now: &RoundRecord, then: &RoundRecord, layout: &Layout) -> Option<Par
     let hashes = (now.model_hash.clone(), now.tensor_hashes.clone());
     // The same model has the same accuracy and loss, unless the record was changed.
     let recorded = || {
-        let same = (now.accuracy, now.loss) == (then.accuracy, then.loss);
+        // A loss that is NaN or infinite is null in the record.
+        let finite = |line: &RoundRecord| (line.accuracy, line.loss.filter(|loss| loss.is_finite()));
+        let same = finite(now) == finite(then);
         (!same).then(|| "the recorded accuracy or loss".to_owned())
     };
     let tensor = first_difference(&hashes, then, layout).or_else(recorded)?;

@@ -62,7 +62,7 @@ fn damage_to_any_file_of_the_newest_checkpoint_falls_back_to_the_previous_one_wi
         bytes[middle] ^= 0x10;
         fs::write(&file, &bytes).unwrap();
         let runner = resumed(&copy);
-        assert_eq!(runner.rounds_done(), 2, "{}", name.display());
+        assert_eq!(runner.rounds_done(), 3, "{}", name.display());
         let [note] = runner.notes() else { panic!("{:?}", runner.notes()) };
         assert!(note.contains("round-000004") && note.ends_with("the checkpoint is skipped"), "{note}");
         // Later checkpoints do not reuse files of the damaged one.

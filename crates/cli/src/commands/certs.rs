@@ -59,8 +59,9 @@ enum Action {
         /// Number of the client in runs [default: the next free one]
         #[arg(long)]
         id: Option<ClientId>,
-        /// Maximum number of training samples that each client may claim
-        #[arg(long, value_name = "SAMPLES", default_value_t = 1_000_000)]
+        /// Maximum number of training samples with which each client counts; in paper mode, a client that claims more is
+        /// refused
+        #[arg(long, value_name = "SAMPLES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
         max_size: u64,
         /// Validity in days
         #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-36500..=36500))]

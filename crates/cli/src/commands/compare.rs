@@ -1,9 +1,9 @@
 //! `fedtvd compare`: strategies on the same splits, initial models and cohorts.
 
 use crate::commands::report::{open, write};
-use crate::commands::sweep::{default_folder, unfinished};
+use crate::commands::sweep::{default_folder, unfinished, usable};
 use crate::ignored;
-use crate::request::{Configured, Failure, Output, eprint_line, folder, title, workers};
+use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, title, workers};
 use crate::terminal::comparison_progress::ComparisonProgress;
 use crate::terminal::watch::stop_flag;
 use anyhow::anyhow;
@@ -84,7 +84,7 @@ impl Compare {
             eprint_line(format_args!("{}\n", heading(&config, &comparison, &population)));
             let notes =
                 [ignored::sweep_table(&file, "compare"), ignored::strategy(&config, &self.strategies)];
-            let notes = notes.into_iter().flatten().chain(ignored::split_keys(&config));
+            let notes = notes.into_iter().flatten().chain(ignored::unused_keys(&config));
             notes.chain(population.notes.clone()).for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let progress = ComparisonProgress::new(&comparison, quiet);
@@ -131,8 +131,11 @@ impl Compare {
         let part = &findings.parts[0];
         let lines: Vec<&StrategySummary> = part.rows.iter().map(|row| &row.line).collect();
         let view = View { runs: summaries, summary: &lines, report: &page };
-        self.output.answer(&view, || text(part, &page))?;
-        if self.open { open(&page) } else { Ok(()) }
+        self.output.answer(&view, || text(part, summaries, &page))?;
+        if self.open {
+            open(&page)?;
+        }
+        usable(summaries.iter())
     }
 }
 
@@ -206,12 +209,17 @@ fn heading(config: &Config, comparison: &Comparison, population: &Population) ->
     )
 }
 
-fn text(part: &SettingReport, page: &Path) -> String {
+fn text(part: &SettingReport, runs: &[Summary], page: &Path) -> String {
     let mut text = compact_table(part, &MARKS) + &compact_legend(part) + "\n";
+    part.setting.notes.iter().for_each(|note| text += &format!("{note}\n"));
     let means: Vec<Vec<f64>> =
         part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
     text += &curves_text(&means, 70, 14);
     let _ = writeln!(text, "{}", verdict(part, part.setting.seeds().len()));
+    let collapsed = runs.iter().filter(|run| run.collapsed.is_some()).count();
+    if collapsed > 0 {
+        let _ = writeln!(text, "{collapsed} of {} collapsed", plural(runs.len(), "run"));
+    }
     let _ = writeln!(text, "Page:  {}      (--open)", page.display());
     text + "Next:  fedtvd weights   ·   fedtvd init > mine.toml\n"
 }

@@ -1,4 +1,4 @@
-//! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model.
+//! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model, or of the model after a round.
 
 use crate::output::predictions::Csv;
 use crate::output::trained_model::{self, TrainedModel};
@@ -10,6 +10,7 @@ use fedtvd_data::set::{DataOptions, Loaded};
 use fedtvd_data::table::Schema;
 use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
+use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::setup::Data;
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -24,6 +25,9 @@ pub(crate) struct Evaluate {
     model: PathBuf,
     #[command(flatten)]
     configured: Configured,
+    /// Evaluate the model after this round of a run, which keeps ten rounds, evenly spread, and the last few
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    round: Option<u32>,
     /// Use the training samples instead of the test samples
     #[arg(long)]
     train: bool,
@@ -37,6 +41,7 @@ pub(crate) struct Evaluate {
 #[derive(Serialize)]
 struct View<'a> {
     model: &'a Path,
+    round: Option<u32>,
     set: &'a str,
     samples: u64,
     accuracy: f64,
@@ -48,7 +53,11 @@ struct View<'a> {
 
 impl Evaluate {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        let file = trained_model::file(&self.model)?;
+        let run = self.run()?;
+        let file = match self.round {
+            Some(_) => self.model.join("model.safetensors"),
+            None => trained_model::file(&self.model)?,
+        };
         let config = self.config(&file)?;
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let bytes = std::fs::read(&file).unwrap_or_default();
@@ -69,7 +78,11 @@ impl Evaluate {
                 "the data set has no test rows; use --train to evaluate on the training rows"
             )));
         }
-        let model = TrainedModel::read(&self.model, Some(config), &self.configured.places())?;
+        let (config, places) = (Some(config), self.configured.places());
+        let model = match (self.round, &run) {
+            (Some(round), Some(run)) => TrainedModel::after_round(run, round, config, &places)?,
+            _ => TrainedModel::read(&self.model, config, &places)?,
+        };
         let mut cpu = Cpu::new(&model.network, samples.clone()).map_err(Failure::request)?;
         let evaluation = cpu.evaluate(&model.params, &rows, None).map_err(Failure::work)?;
         if let Some(path) = &self.predictions {
@@ -79,7 +92,8 @@ impl Evaluate {
                 .map_err(Failure::Work)?;
         }
         let view = View {
-            model: &file,
+            model: &model.file,
+            round: self.round,
             set: &experiment.data.set,
             samples: evaluation.samples(),
             accuracy: evaluation.accuracy(),
@@ -113,6 +127,20 @@ impl Evaluate {
         };
         let place = |set: &str| Path::new(set).canonicalize().unwrap_or_else(|_| PathBuf::from(set));
         !text.is_empty() && place(&own.data.set) == place(&data.set)
+    }
+
+    /// The run, if a run directory is named.
+    fn run(&self) -> Result<Option<RunDirectory>, Failure> {
+        if self.model.join("manifest.json").is_file() || self.round.is_some() && self.model.is_dir() {
+            return RunDirectory::open(&self.model).map(Some).map_err(Failure::request);
+        }
+        match self.round {
+            None => Ok(None),
+            Some(round) => Err(Failure::Request(anyhow!(
+                "--round {round} needs a run directory; {} is not a directory",
+                self.model.display()
+            ))),
+        }
     }
 
     /// The given configuration, or the one beside the model in its run directory.

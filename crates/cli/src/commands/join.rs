@@ -3,8 +3,11 @@
 use crate::request::{Failure, Output, eprint_line, plural};
 use anyhow::anyhow;
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use fedtvd_data::set::{DataOptions, Loaded, Places};
 use fedtvd_net::client::{self, ConnectionError, JoinError, Progress, Security, SiteData};
+use fedtvd_run::attack::{ALL, Attack};
+use fedtvd_run::configuration::{Value, keys};
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -36,6 +39,15 @@ pub(crate) struct Join {
     /// unknown
     #[arg(long)]
     check: bool,
+    /// For tests of your own federation: lie to the server in this way (docs/attacks.md)
+    #[arg(long, value_name = "KIND", value_parser = attacks())]
+    attack: Option<String>,
+    /// Factor of --attack scale or sign-flip [default: 100 or 1]
+    #[arg(long, value_name = "FACTOR", requires = "attack", allow_negative_numbers = true)]
+    attack_scale: Option<f64>,
+    /// Number of samples that --attack false-tvd, false-histogram or vast-reach claims [default: 1000000]
+    #[arg(long, value_name = "SAMPLES", requires = "attack")]
+    attack_size: Option<u64>,
     #[command(flatten)]
     output: Output,
 }
@@ -48,6 +60,11 @@ struct CheckView<'a> {
     training: usize,
     holdout: usize,
     notes: &'a [String],
+}
+
+/// The names of all attacks, with what they do.
+fn attacks() -> PossibleValuesParser {
+    PossibleValuesParser::new(ALL.iter().map(|spec| PossibleValue::new(spec.name).help(spec.about)))
 }
 
 #[derive(Serialize)]
@@ -63,12 +80,16 @@ impl Join {
             let data = PathBuf::from(&self.data);
             if data.is_dir() { data.join(".fedtvd") } else { data.with_extension("fedtvd") }
         });
-        let options =
-            client::Options { server: self.server.clone(), security: self.security()?, data, folder: state };
+        let attack = self.attack()?;
+        let (server, security) = (self.server.clone(), self.security()?);
+        let options = client::Options { server, security, data, folder: state, attack };
         if self.check {
             return self.checked(&options);
         }
         let quiet = self.output.quiet;
+        if let Some(attack) = attack.filter(|_| !quiet) {
+            eprint_line(format_args!("this client lies to the server ({attack}): {}", attack.spec().about));
+        }
         let report = move |progress: &Progress| {
             if !quiet {
                 eprint_line(text(progress));
@@ -109,6 +130,20 @@ impl Join {
                 view.name, view.client, view.training, view.holdout
             )
         })
+    }
+
+    /// The attack with its settings, which have the ranges and defaults of a simulation's keys.
+    fn attack(&self) -> Result<Option<Attack>, Failure> {
+        let Some(name) = &self.attack else { return Ok(None) };
+        let number = |path: &str, given: Option<Value>| {
+            let param = &keys::find(path).expect("attacks have these keys").param;
+            let value = given.map_or_else(|| Ok(param.default()), |given| param.check(given).map(Some));
+            let value = value.map_err(Failure::request)?;
+            Ok(value.and_then(|value| value.number()).unwrap_or_default())
+        };
+        let scale = number("attack.scale", self.attack_scale.map(Value::Number))?;
+        let size = number("attack.size", self.attack_size.map(Value::Whole))?;
+        Ok(Attack::named(name, scale, size as u64))
     }
 
     fn security(&self) -> Result<Security, Failure> {

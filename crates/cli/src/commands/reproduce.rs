@@ -2,7 +2,7 @@
 
 use crate::commands::compare::seeds;
 use crate::commands::report::write;
-use crate::commands::sweep::run;
+use crate::commands::sweep::{run, summaries, usable};
 use crate::commands::theory;
 use crate::output::dry_run::DryRun;
 use crate::request::{Failure, Output, eprint_line, quoted, refuse, workers};
@@ -135,7 +135,7 @@ impl Reproduce {
         let view = View { experiment: self.name(), table, rows: &rows, departures: &departures, directory };
         self.output.answer(&view, || self.text(&rows, &departures) + &drawn)?;
         match incomplete {
-            0 => Ok(()),
+            0 => usable(summaries(&statuses)),
             some => Err(Failure::Work(anyhow!(
                 "{some} of {} rows are incomplete; repeat the command to resume",
                 here.len()

@@ -1,6 +1,6 @@
-//! `fedtvd resume DIR`: resumes an interrupted run, with bit-identical results.
+//! `fedtvd resume RUN`: resumes an interrupted run, with bit-identical results, or any run from an earlier round.
 
-use crate::commands::run::{failure, finished, run_to_end};
+use crate::commands::run::{conclude, failure, run_to_end};
 use crate::request::{Failure, Output, Resources};
 use crate::terminal::watch::Watch;
 use clap::Args;
@@ -8,12 +8,16 @@ use fedtvd_data::set::Places;
 use fedtvd_run::runner::Runner;
 use std::path::PathBuf;
 
-/// Resume an interrupted run, with bit-identical results.
+/// Resume an interrupted run with bit-identical results, or any run from an earlier round.
 #[derive(Args)]
 pub(crate) struct Resume {
     /// The run directory
-    #[arg(value_name = "DIR")]
+    #[arg(value_name = "RUN")]
     directory: PathBuf,
+    /// Go back to the state after this round and continue with the next one; 0 for the start. Later rounds move to
+    /// RUN/rolled-back
+    #[arg(long, value_name = "ROUND")]
+    from: Option<u32>,
     /// Folder with data sets [default: $FEDTVD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -28,11 +32,16 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let places = Places::new(self.data.clone());
-        match Runner::resume(&self.directory, &places, self.resources.checked()?).map_err(failure)? {
+        let resources = self.resources.checked()?;
+        let resumed = match self.from {
+            None => Runner::resume(&self.directory, &places, resources),
+            Some(round) => Runner::resume_from(&self.directory, &places, resources, round),
+        };
+        match resumed.map_err(failure)? {
             Ok(runner) => run_to_end(runner, &self.watch, self.output),
             Err(summary) => {
                 self.watch.note(self.output, "this run is already finished");
-                self.output.answer(&summary, || finished(&summary))
+                conclude(&summary, self.output)
             }
         }
     }

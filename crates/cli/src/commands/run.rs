@@ -36,9 +36,12 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let (config, text) = self.configured.read_with_text()?;
-        let ignored = ignored::sweep_table(&text, "run").into_iter().chain(ignored::split_keys(&config));
+        let ignored = ignored::sweep_table(&text, "run").into_iter().chain(ignored::unused_keys(&config));
         ignored.for_each(|note| self.watch.note(self.output, &note));
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
+        if let Some(liars) = experiment.liars {
+            self.watch.note(self.output, &liars.to_string());
+        }
         let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
         let resources = self.resources.checked()?;
         if self.dry_run {
@@ -82,7 +85,7 @@ pub(crate) fn run_to_end(runner: Runner, watch: &Watch, output: Output) -> Resul
     });
     viewer.finish();
     match end {
-        Ok(End::Done(summary)) => output.answer(&summary, || finished(&summary)),
+        Ok(End::Done(summary)) => conclude(&summary, output),
         Ok(End::Stopped(rounds)) => Err(Failure::Work(anyhow!(
             "stopped after round {rounds}, progress is saved; to resume: fedtvd resume {directory}"
         ))),
@@ -93,13 +96,28 @@ pub(crate) fn run_to_end(runner: Runner, watch: &Watch, output: Output) -> Resul
     }
 }
 
+/// Prints the summary of a finished run; fails if its result cannot be used.
+pub(crate) fn conclude(summary: &Summary, output: Output) -> Result<(), Failure> {
+    output.answer(summary, || finished(summary))?;
+    match &summary.collapsed {
+        None => Ok(()),
+        Some(why) => Err(Failure::Work(anyhow!("the run collapsed, its result cannot be used: {why}"))),
+    }
+}
+
 /// The summary of a finished run as text.
-pub(crate) fn finished(summary: &Summary) -> String {
+fn finished(summary: &Summary) -> String {
     let memory =
         summary.peak_memory_bytes.map_or(String::new(), |bytes| format!(" · {} MB", bytes / 1_000_000));
+    let failed = summary.failed.sentence().map_or(String::new(), |failed| failed + "\n");
+    let alarms = match summary.alarms {
+        0 => String::new(),
+        rounds => format!("{} with an alarm; rounds.jsonl has them\n", plural(rounds as usize, "round")),
+    };
     format!(
         "{}, seed {}: accuracy {} ({}), {} after round {}\n\
          {:.0} s · {:.0} images/s{memory}\n\
+         {failed}{alarms}\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
         summary.seed,

@@ -1,17 +1,18 @@
-//! `fedtvd serve [CONFIG]`: the server of a federation, and the status of a running one.
+//! `fedtvd serve [CONFIG or RUN]`: the server of a federation, and the status of a running one.
 
-use crate::commands::run::{failure as run_failure, finished};
-use crate::request::{Configured, Failure, Output, eprint_line, per_cent, workers};
+use crate::commands::run::{conclude, failure as run_failure};
+use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, workers};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
-use fedtvd_core::round::{ClientId, RoundRecord};
+use fedtvd_core::round::{ClientId, Mode, RoundRecord};
 use fedtvd_net::client::Security;
 use fedtvd_net::federation::{
     Event, FederationError, Log as EventLog, Options, Ready, Work, ask, farewell, prepare,
 };
 use fedtvd_net::identity::AllowList;
 use fedtvd_net::server::{Keys, Server, rate_limited};
-use fedtvd_run::directory::Summary;
+use fedtvd_run::configuration::Config;
+use fedtvd_run::directory::{RunDirectory, Summary};
 use fedtvd_run::runner::{End, Runner};
 use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
@@ -24,12 +25,19 @@ use std::time::{Duration, SystemTime};
 
 /// Run the server of a federation, or resume it after an interruption.
 #[derive(Args)]
+#[command(mut_arg("config", |arg| arg.value_name("CONFIG or RUN").help(
+    "Configuration file in TOML; keys that are left out have defaults. Or the run directory of a federation, to resume it"
+)))]
 pub(crate) struct Serve {
     #[command(flatten)]
     configured: Configured,
-    /// Run directory; an existing federation in it is resumed
-    #[arg(long, value_name = "DIR", default_value = "federation")]
-    out: PathBuf,
+    /// Run directory; an existing federation in it is resumed [default: federation]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go back to the model after this round and continue with the next one; 0 for the start. Later rounds move to
+    /// OUT/rolled-back. To resume after that, leave the option out
+    #[arg(long, value_name = "ROUND", conflicts_with = "status")]
+    rollback: Option<u32>,
     /// Address to listen on; with port 0, a free port is chosen and written to OUT/federation/address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:7443")]
     listen: SocketAddr,
@@ -40,9 +48,10 @@ pub(crate) struct Serve {
     /// keeps its roster
     #[arg(long, value_name = "FILE")]
     roster: Option<PathBuf>,
-    /// Without a roster: number of clients to wait for before the first round; others can join later
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "roster")]
-    least: usize,
+    /// Without a roster: number of clients to wait for before the first round; others can join later [default: as few
+    /// as strategy.mode allows: 3 if hardened, 1 if paper]
+    #[arg(long, value_name = "N", conflicts_with = "roster")]
+    least: Option<usize>,
     /// Time limit of a round: aggregate the updates that have arrived by then [default: wait for all]
     #[arg(long, value_name = "SECONDS")]
     deadline: Option<f64>,
@@ -82,8 +91,9 @@ enum Log {
 
 impl Serve {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
+        let out = self.out()?;
         if self.status {
-            return self.ask();
+            return self.ask(&out);
         }
         if self.plaintext && !self.listen.ip().is_loopback() {
             return Err(Failure::Request(anyhow!(
@@ -93,17 +103,18 @@ impl Serve {
         }
         let keys = if self.plaintext { Ok(Keys::none()) } else { Keys::open(&self.certs) };
         let keys = keys.map_err(Failure::request)?;
-        let config = if self.configured.changes_nothing() { None } else { Some(self.configured.read()?) };
+        let config = self.config()?;
         let options = Options {
             roster: self.roster.as_deref().map(|path| self.members(path)).transpose()?,
             least: self.least,
             deadline: self.deadline.map(Duration::try_from_secs_f64).transpose().map_err(Failure::request)?,
             clients_evaluate: self.no_test_set,
             workers: workers(self.workers)?,
+            rollback: self.rollback,
         };
-        let folder = self.out.join("federation");
+        let folder = out.join("federation");
         let log = rate_limited(self.logger(&folder));
-        let prepared = prepare(config.as_ref(), &self.configured.places(), &self.out, options, log.clone());
+        let prepared = prepare(config.as_ref(), &self.configured.places(), &out, options, log.clone());
         let Ready { coordinator, work } = prepared.map_err(failure)?;
         let listener = TcpListener::bind(self.listen)
             .with_context(|| format!("listening on {}", self.listen))
@@ -132,23 +143,66 @@ impl Serve {
                 log(&Event::Note { note });
                 summary
             }
-            Work::Rounds(runner) => self.rounds(runner, &log)?,
+            Work::Rounds(runner) => self.rounds(runner, &out, &log)?,
         };
-        farewell(&coordinator, &self.out, &summary, Duration::from_secs(self.farewell.into()))
-            .map_err(failure)?;
+        farewell(&coordinator, &out, &summary, Duration::from_secs(self.farewell.into())).map_err(failure)?;
         drop(server);
-        self.output.answer(&summary, || finished(&summary))
+        conclude(&summary, self.output)
+    }
+
+    /// The run directory.
+    fn out(&self) -> Result<PathBuf, Failure> {
+        match (self.configured.directory(), &self.out) {
+            (None, out) => Ok(out.clone().unwrap_or_else(|| PathBuf::from("federation"))),
+            (Some(run), Some(out)) if run != out => Err(Failure::Request(anyhow!(
+                "{} and --out {} are two run directories; name one of them",
+                run.display(),
+                out.display()
+            ))),
+            (Some(run), _) if RunDirectory::open(run).map_err(Failure::request)?.is_federation() => {
+                Ok(run.to_owned())
+            }
+            (Some(run), _) => Err(Failure::request(FederationError::Simulation(run.display().to_string()))),
+        }
+    }
+
+    /// The configuration that is asked for; `None` to keep that of the run directory.
+    fn config(&self) -> Result<Option<Config>, Failure> {
+        match self.configured.directory() {
+            Some(_) if !self.configured.has_changes() => Ok(None),
+            Some(run) => self.configured.read_over(&run.join("config.toml")).map(Some),
+            None if self.configured.changes_nothing() => Ok(None),
+            None => self.configured.read().map(Some),
+        }
     }
 
     /// Runs the remaining rounds.
-    fn rounds(&self, runner: Runner, log: &EventLog) -> Result<Summary, Failure> {
+    fn rounds(&self, runner: Runner, out: &Path, log: &EventLog) -> Result<Summary, Failure> {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
-        match runner.run(&AtomicBool::new(false), &mut |line| self.show(line)).map_err(run_failure)? {
+        if *mode == Mode::Paper {
+            let note = "paper mode: clients are trusted, and a single one of them can destroy or take over the model; \
+                        without strategy.mode in the configuration a federation is hardened";
+            log(&Event::Note { note: note.to_owned() });
+        }
+        let show = &mut |line: &RoundRecord| {
+            self.show(line);
+            if let Some(alarm) = line.alarm.clone() {
+                log(&Event::Alarm { round: line.round, alarm });
+            }
+        };
+        match runner.run(&AtomicBool::new(false), show).map_err(run_failure)? {
             End::Done(summary) => Ok(summary),
             End::Stopped(rounds) => Err(Failure::Work(anyhow!(
-                "stopped after round {rounds}, all acknowledged updates are saved; repeat the command to resume"
+                "stopped after round {rounds}, all acknowledged updates are saved; {}",
+                match self.rollback {
+                    None => "repeat the command to resume".to_owned(),
+                    Some(_) => {
+                        let run = quoted(&out.display().to_string());
+                        format!("to resume: fedtvd serve {run} with the same options, but without --rollback")
+                    }
+                }
             ))),
         }
     }
@@ -211,21 +265,21 @@ impl Serve {
                 eprint_line(format_args!("round {}: not evaluated  {:.2} s", line.round, line.seconds));
             }
             Log::Text => eprint_line(format_args!(
-                "round {}: accuracy {}  loss {:.4}  {:.2} s",
+                "round {}: accuracy {}  loss {}  {:.2} s",
                 line.round,
                 per_cent(line.accuracy, 2),
-                line.loss.unwrap_or_default(),
+                mean_loss(line.loss),
                 line.seconds
             )),
         }
     }
 
     /// Asks a running server for its status.
-    fn ask(&self) -> Result<(), Failure> {
-        let path = self.out.join("federation/address");
+    fn ask(&self, out: &Path) -> Result<(), Failure> {
+        let path = out.join("federation/address");
         let address = std::fs::read_to_string(&path)
             .with_context(|| {
-                format!("no server has been started in {}: reading {}", self.out.display(), path.display())
+                format!("no server has been started in {}: reading {}", out.display(), path.display())
             })
             .map_err(Failure::Request)?;
         let security = if self.plaintext {

@@ -59,7 +59,7 @@ impl Split {
         }
         let config = self.configured.read()?;
         if !self.output.quiet && !self.output.json {
-            ignored::split_keys(&config).iter().for_each(|note| eprint_line(format_args!("note: {note}")));
+            ignored::unused_keys(&config).iter().for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;

@@ -28,7 +28,7 @@ Example configuration:
     split = [{ alpha = 0.1 }, { alpha = 1.0 }, { kind = \"iid\" }]
 
 Runs with the same seed have the same split, initial model and cohorts, so differences are paired. Repeat the same
-command to resume after an interruption: finished runs are kept, failed runs are tried again.")]
+command to resume after an interruption: finished runs are kept, also those that collapsed; failed runs are tried again.")]
 pub(crate) struct Sweep {
     #[command(flatten)]
     configured: Configured,
@@ -57,6 +57,7 @@ struct View<'a> {
     done: usize,
     failed: usize,
     left: usize,
+    collapsed: usize,
     cells: Vec<CellView<'a>>,
 }
 
@@ -70,6 +71,7 @@ struct CellView<'a> {
     rounds: Option<u32>,
     failure: Option<String>,
     last10_accuracy: Option<f64>,
+    collapsed: Option<&'a str>,
 }
 
 impl Sweep {
@@ -169,10 +171,11 @@ fn conclude(
     let count = |state: &str| views.iter().filter(|view| view.state == state).count();
     let (done, failed) = (count("done"), count("failed"));
     let left = views.len() - done - failed;
-    let view = View { directory: out, done, failed, left, cells: views };
+    let collapsed = views.iter().filter(|view| view.collapsed.is_some()).count();
+    let view = View { directory: out, done, failed, left, collapsed, cells: views };
     output.answer(&view, || text(&view, title.as_deref()))?;
     match (failed, left) {
-        (0, 0) => Ok(()),
+        (0, 0) => usable(summaries(statuses)),
         (0, left) => Err(unfinished(left)),
         (failed, _) => {
             Err(Failure::Work(anyhow!("{} failed; repeat the command to try again", plural(failed, "run"))))
@@ -199,24 +202,50 @@ impl<'a> CellView<'a> {
             rounds,
             failure,
             last10_accuracy: summary.and_then(|summary| summary.last10_accuracy),
+            collapsed: summary.and_then(|summary| summary.collapsed.as_deref()),
         }
     }
 }
 
 fn text(view: &View<'_>, title: Option<&str>) -> String {
     let mut text = String::new();
-    for cell in view.cells.iter().filter(|cell| cell.state != "done") {
-        let what = cell.failure.as_ref().map_or(String::new(), |why| format!(": {why}"));
+    for cell in view.cells.iter().filter(|cell| cell.state != "done" || cell.collapsed.is_some()) {
+        let why = cell.failure.as_deref().or(cell.collapsed);
+        let what = why.map_or(String::new(), |why| format!(": {why}"));
         let setting = cell.setting.iter().map(|setting| format!(", {setting}")).collect::<String>();
-        let state = if cell.state == "elsewhere" { "running in another process" } else { cell.state };
+        let state = match cell.state {
+            "elsewhere" => "running in another process",
+            "done" => "collapsed",
+            state => state,
+        };
         let _ = writeln!(text, "{} seed {}{setting}: {state}{what}", cell.strategy, cell.seed);
     }
-    let View { done, failed, left, .. } = view;
-    let _ = writeln!(text, "{} finished, {failed} failed, {left} unfinished", plural(*done, "run"));
+    let View { done, failed, left, collapsed, .. } = view;
+    let collapsed = if *collapsed == 0 { String::new() } else { format!(" ({collapsed} collapsed)") };
+    let done = plural(*done, "run");
+    let _ = writeln!(text, "{done} finished{collapsed}, {failed} failed, {left} unfinished");
     let out = quoted(&view.directory.display().to_string());
     let title = title.map_or(String::new(), |title| format!(" --title {}", quoted(title)));
     let _ = writeln!(text, "Runs:   {out}\nReport: fedtvd report {out}{title}");
     text
+}
+
+/// The summaries of finished runs.
+pub(crate) fn summaries(statuses: &[RunStatus]) -> impl Iterator<Item = &Summary> {
+    statuses.iter().filter_map(|status| match status {
+        RunStatus::Done(summary) => Some(summary.as_ref()),
+        _ => None,
+    })
+}
+
+/// Fails if every run collapsed: then there is no result.
+pub(crate) fn usable<'a>(runs: impl Iterator<Item = &'a Summary>) -> Result<(), Failure> {
+    let runs: Vec<&Summary> = runs.collect();
+    let reasons =
+        runs.iter().map(|run| run.collapsed.as_ref()).collect::<Option<Vec<_>>>().unwrap_or_default();
+    let (Some(first), Some(why)) = (runs.first(), reasons.first()) else { return Ok(()) };
+    let all = if runs.len() == 1 { "the only run".to_owned() } else { format!("all {} runs", runs.len()) };
+    Err(Failure::Work(anyhow!("{all} collapsed, first: {} with seed {}: {why}", first.strategy, first.seed)))
 }
 
 /// The failure of a sweep or comparison that was stopped, or whose runs are running in another process.

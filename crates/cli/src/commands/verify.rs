@@ -97,7 +97,7 @@ fn text(verdict: &Verdict) -> String {
         "largest difference in accuracy: {:.2} percentage points",
         100.0 * verdict.accuracy_difference
     );
-    for (round, gap) in &verdict.model_differences {
+    for (round, gap) in verdict.model_differences.iter().filter(|(_, gap)| *gap > 0.0) {
         let _ = writeln!(text, "relative difference of the checkpoint after round {round}: {gap:.1e}");
     }
     text

@@ -8,14 +8,17 @@ use fedtvd_data::set::{Places, named};
 use fedtvd_data::table::Schema;
 use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
+use fedtvd_run::directory::{HistoryError, RunDirectory, history};
 use fedtvd_run::setup::{Data, network_for};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A model that can be used.
 pub(crate) struct TrainedModel {
+    /// The file that holds it.
+    pub(crate) file: PathBuf,
     pub(crate) network: Network,
-    pub(crate) params: Params,
+    pub(crate) params: Arc<Params>,
     pub(crate) class_names: Vec<String>,
     /// How rows become its input, if it is for tables.
     pub(crate) schema: Option<Schema>,
@@ -25,14 +28,24 @@ pub(crate) struct TrainedModel {
 
 /// The model's file in a run directory, or the file itself.
 pub(crate) fn file(model: &Path) -> Result<PathBuf, Failure> {
-    let file = if model.is_dir() { model.join("model.safetensors") } else { model.to_owned() };
-    if !file.exists() && model.join("manifest.json").exists() {
-        let run = quoted(&model.display().to_string());
-        return Err(Failure::Request(anyhow!(
-            "{run} has no model yet: the run is unfinished; to resume it: fedtvd resume {run}"
-        )));
+    if model.join("manifest.json").is_file() {
+        let run = RunDirectory::open(model).map_err(Failure::request)?;
+        return run.model().map_err(Failure::request)?.ok_or_else(|| unfinished(&run));
     }
-    Ok(file)
+    Ok(if model.is_dir() { model.join("model.safetensors") } else { model.to_owned() })
+}
+
+/// What to do with a run that has no final model yet.
+fn unfinished(run: &RunDirectory) -> Failure {
+    let name = quoted(&run.path().display().to_string());
+    let resume = if run.is_federation() { "serve --out" } else { "resume" };
+    let kept = history::rounds(run).unwrap_or_default();
+    let earlier = kept.last().map_or_else(String::new, |round| {
+        format!("; to evaluate the model after round {round}: fedtvd evaluate {name} --round {round}")
+    });
+    Failure::Request(anyhow!(
+        "{name} has no model yet: the run is unfinished; to resume it: fedtvd {resume} {name}{earlier}"
+    ))
 }
 
 /// The schema of a model for tables: from its file, or from the run directory that it is in.
@@ -66,7 +79,33 @@ impl TrainedModel {
         let params = Params::from_safetensors(&bytes, &layout)
             .with_context(|| path.display().to_string())
             .map_err(Failure::Request)?;
-        Ok(Self { network, params, class_names, schema, normal })
+        Ok(Self { file: path, network, params: Arc::new(params), class_names, schema, normal })
+    }
+
+    /// The model after a round: a checkpoint, or the final model.
+    pub(crate) fn after_round(
+        run: &RunDirectory,
+        round: u32,
+        config: Option<Config>,
+        places: &Places,
+    ) -> Result<Self, Failure> {
+        let path = run.file("model.safetensors");
+        let schema = schema(&path, &[])?;
+        let Description { network, class_names, normal } =
+            described(&path, config.clone(), schema.as_ref(), places)?;
+        let layout = Arc::new(Layout::of(&network).map_err(Failure::request)?);
+        let rounds = run.summary().map_err(Failure::request)?.map(|summary| summary.rounds);
+        match history::model(run, &layout, round) {
+            Ok((params, file)) => Ok(Self { file, network, params, class_names, schema, normal }),
+            Err(HistoryError::NotKept { .. }) if rounds == Some(round) => {
+                Self::read(run.path(), config, places)
+            }
+            Err(HistoryError::NotKept { directory, round, mut available }) => {
+                available.extend(rounds.filter(|last| !available.contains(last)));
+                Err(Failure::request(HistoryError::NotKept { directory, round, available }))
+            }
+            Err(error) => Err(Failure::request(error)),
+        }
     }
 
     /// The probability of each class for all of these samples.

@@ -2,8 +2,10 @@
 
 use crate::commands::run::duration;
 use crate::request::{eprint_line, per_cent, plural};
+use crate::terminal::trouble::FirstAlarms;
 use fedtvd_core::train::Local;
 use fedtvd_lab::experiments::comparison::Comparison;
+use fedtvd_lab::experiments::grid::Cell;
 use fedtvd_lab::experiments::sweep::{Event, RunStatus};
 use fedtvd_run::directory::images;
 use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,6 +17,8 @@ use std::time::Instant;
 /// One bar per strategy.
 pub(crate) struct ComparisonProgress {
     bars: Vec<ProgressBar>,
+    /// The runs.
+    names: Vec<String>,
     summary: ProgressBar,
     counts: Mutex<Counts>,
     /// Rounds of each run.
@@ -23,6 +27,7 @@ pub(crate) struct ComparisonProgress {
     seeds: usize,
     /// Whether to print lines instead of bars.
     plain: bool,
+    quiet: bool,
     started: Instant,
 }
 
@@ -36,6 +41,7 @@ struct Counts {
     images: u64,
     /// Remaining rounds.
     left: u64,
+    alarms: FirstAlarms,
 }
 
 impl ComparisonProgress {
@@ -55,7 +61,10 @@ impl ComparisonProgress {
         };
         let bars: Vec<ProgressBar> = comparison.labels().iter().map(bar).collect();
         let plain = ProgressStyle::with_template("{msg}").expect("the template is valid");
+        let name =
+            |cell: &Cell| format!("{} seed {}", cell.experiment.run.strategy.label, cell.experiment.seed);
         Self {
+            names: comparison.cells().iter().map(name).collect(),
             summary: board.add(ProgressBar::new(1).with_style(plain)),
             counts: Mutex::new(Counts {
                 begun: BTreeSet::new(),
@@ -63,11 +72,13 @@ impl ComparisonProgress {
                 rounds: 0,
                 images: 0,
                 left: rounds * comparison.cells().len() as u64,
+                alarms: FirstAlarms::default(),
             }),
             rounds,
             local: comparison.cells().first().map_or_else(Local::default, |cell| cell.experiment.run.local),
             seeds,
             plain: !quiet && !std::io::stderr().is_terminal(),
+            quiet,
             bars,
             started: Instant::now(),
         }
@@ -88,6 +99,9 @@ impl ComparisonProgress {
                 counts.left -= u64::from(*round);
             }
             Event::Round(line) => {
+                if let Some(alarm) = counts.alarms.first(place, line) {
+                    self.print(&format!("{}: {alarm}", self.names[place]));
+                }
                 bar.inc(1);
                 counts.left -= 1;
                 counts.rounds += 1;
@@ -105,6 +119,9 @@ impl ComparisonProgress {
                 }
                 counts.done[strategy] += 1;
                 let (done, accuracy) = (counts.done[strategy], per_cent(summary.accuracy, 1));
+                if let Some(why) = &summary.collapsed {
+                    self.print(&format!("{}: collapsed: {why}", self.names[place]));
+                }
                 bar.set_message(format!("{done}/{}  {accuracy}", self.seeds));
                 if self.plain {
                     let (label, left) = (bar.prefix(), self.left(&counts));
@@ -113,6 +130,13 @@ impl ComparisonProgress {
                 }
             }
             Event::Ends(_) => {}
+        }
+    }
+
+    /// Prints a line above the bars, unless quiet.
+    fn print(&self, line: &str) {
+        if !self.quiet {
+            self.bars[0].suspend(|| eprint_line(line));
         }
     }
 

@@ -2,4 +2,5 @@
 
 pub(crate) mod comparison_progress;
 pub(crate) mod sweep_progress;
+pub(crate) mod trouble;
 pub(crate) mod watch;

@@ -2,6 +2,7 @@
 
 use crate::commands::run::duration;
 use crate::request::per_cent;
+use crate::terminal::trouble::FirstAlarms;
 use fedtvd_lab::experiments::grid::Cell;
 use fedtvd_lab::experiments::sweep::{Event, RunStatus};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -34,6 +35,7 @@ struct Counts {
     /// Rounds finished since `started`.
     done: u64,
     started: Instant,
+    alarms: FirstAlarms,
 }
 
 impl SweepProgress {
@@ -54,7 +56,14 @@ impl SweepProgress {
         } else {
             Mode::Lines
         };
-        let counts = Counts { begun: BTreeSet::new(), ended: 0, behind: 0, done: 0, started: Instant::now() };
+        let counts = Counts {
+            begun: BTreeSet::new(),
+            ended: 0,
+            behind: 0,
+            done: 0,
+            started: Instant::now(),
+            alarms: FirstAlarms::default(),
+        };
         Self { names: cells.iter().map(name).collect(), rounds, mode, counts: Mutex::new(counts) }
     }
 
@@ -69,6 +78,9 @@ impl SweepProgress {
                 self.bar(place, |bar| bar.set_position(round.into()));
             }
             Event::Round(line) => {
+                if let Some(alarm) = counts.alarms.first(place, line) {
+                    self.print(&format!("{}: {alarm}", self.names[place]));
+                }
                 counts.behind += 1;
                 counts.done += 1;
                 self.bar(place, |bar| {
@@ -84,7 +96,10 @@ impl SweepProgress {
                     counts.behind += self.rounds[place];
                 }
                 let end = match status {
-                    RunStatus::Done(summary) => per_cent(summary.last10_accuracy, 2),
+                    RunStatus::Done(summary) => {
+                        let collapsed = summary.collapsed.as_ref().map(|why| format!("  collapsed: {why}"));
+                        per_cent(summary.last10_accuracy, 2) + &collapsed.unwrap_or_default()
+                    }
                     RunStatus::Stopped(0) => "not started".to_owned(),
                     RunStatus::Stopped(rounds) => format!("stopped after round {rounds}"),
                     RunStatus::Elsewhere => "running in another process".to_owned(),

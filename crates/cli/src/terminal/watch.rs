@@ -1,7 +1,8 @@
 //! Progress of a single run: a bar on a terminal, plain lines otherwise, JSON lines on request.
 
 use crate::commands::run::duration;
-use crate::request::{Failure, Output, eprint_line, per_cent};
+use crate::request::{Failure, Output, eprint_line, mean_loss, per_cent};
+use crate::terminal::trouble::{AboveBar, trouble};
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use fedtvd_core::round::RoundRecord;
@@ -33,8 +34,8 @@ enum Log {
 pub(crate) enum Viewer {
     /// Nothing.
     Silent,
-    /// A bar.
-    Bar(ProgressBar),
+    /// A bar, and the troubles above it.
+    Bar(ProgressBar, AboveBar),
     /// A line of text per round.
     Text { rounds: u32, first: u32, started: Instant },
     /// One JSON line per round.
@@ -56,7 +57,7 @@ impl Watch {
                 bar.set_prefix(runner.experiment().run.strategy.label.clone());
                 bar.set_position(first.into());
                 bar.reset_eta();
-                Viewer::Bar(bar)
+                Viewer::Bar(bar, AboveBar::default())
             }
             None | Some(Log::Text) => Viewer::Text { rounds, first, started: Instant::now() },
         }
@@ -84,7 +85,8 @@ impl Viewer {
         match self {
             Self::Silent => {}
             Self::Json => eprint_line(serde_json::to_string(line).expect("a line is plain data")),
-            Self::Bar(bar) => {
+            Self::Bar(bar, troubles) => {
+                troubles.show(bar, line);
                 bar.set_position(line.round.into());
                 bar.set_message(format!(
                     "{}  {} left",
@@ -96,20 +98,21 @@ impl Viewer {
                 let done = f64::from(line.round - *first);
                 let left = started.elapsed().as_secs_f64() / done * f64::from(*rounds - line.round);
                 eprint_line(format_args!(
-                    "round {}/{rounds}  accuracy {}  loss {:.4}  {:.2} s  {} left",
+                    "round {}/{rounds}  accuracy {}  loss {}  {:.2} s  {} left",
                     line.round,
                     per_cent(line.accuracy, 2),
-                    line.loss.unwrap_or_default(),
+                    mean_loss(line.loss),
                     line.seconds,
                     duration(left),
                 ));
+                trouble(line).into_iter().for_each(eprint_line);
             }
         }
     }
 
     /// Clears the bar.
     pub(crate) fn finish(&self) {
-        if let Self::Bar(bar) = self {
+        if let Self::Bar(bar, _) = self {
             bar.finish_and_clear();
         }
     }

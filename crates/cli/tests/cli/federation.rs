@@ -58,7 +58,27 @@ impl Drop for Process {
     }
 }
 
-fn call(arguments: &[&str]) {
+/// Fails unless two runs have the same model and the same rounds.
+pub(crate) fn same_results(simulated: &str, federated: &str) {
+    let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();
+    assert!(model(simulated) == model(federated), "{federated}");
+    let lines = |out: &str| {
+        let text = std::fs::read_to_string(Path::new(out).join("rounds.jsonl")).unwrap();
+        let line = |line: &str| {
+            let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+            // All else is the same, the bytes that were sent among it: a simulation counts what would be.
+            line.as_object_mut().unwrap().remove("seconds").unwrap();
+            for client in line["clients"].as_array_mut().unwrap() {
+                client.as_object_mut().unwrap().remove("tvd");
+            }
+            line
+        };
+        text.lines().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(lines(simulated), lines(federated), "{federated}");
+}
+
+pub(crate) fn call(arguments: &[&str]) {
     let answer = fedtvd(arguments);
     assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.err);
 }
@@ -101,7 +121,6 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
         let settings = [&common[..], &["--set", &name]].concat();
         let (simulated, federated) =
             (place(&format!("simulated-{strategy}")), place(&format!("federated-{strategy}")));
-        call(&[&["run", "--quiet", "--out", &simulated], &settings[..]].concat());
         let (certs, roster) = (place("certs"), place("roster"));
         let serve =
             ["serve", "--listen", "127.0.0.1:0", "--out", &federated, "--certs", &certs, "--roster", &roster];
@@ -123,22 +142,11 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
             .collect();
         clients.into_iter().for_each(Process::succeeds);
         server.succeeds();
-        let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();
-        assert!(model(&simulated) == model(&federated), "{strategy}");
-        let lines = |out: &str| {
-            let text = std::fs::read_to_string(Path::new(out).join("rounds.jsonl")).unwrap();
-            let line = |line: &str| {
-                let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
-                // All else is the same, the bytes that were sent among it: a simulation counts what would be.
-                line.as_object_mut().unwrap().remove("seconds").unwrap();
-                for client in line["clients"].as_array_mut().unwrap() {
-                    client.as_object_mut().unwrap().remove("tvd");
-                }
-                line
-            };
-            text.lines().map(line).collect::<Vec<_>>()
-        };
-        assert_eq!(lines(&simulated), lines(&federated), "{strategy}");
+        // The server wrote what it runs by, hardened mode among it, into the run's own configuration.
+        call(&["run", &format!("{federated}/config.toml"), "--quiet", "--out", &simulated]);
+        let config = std::fs::read_to_string(format!("{federated}/config.toml")).unwrap();
+        assert!(config.contains("mode = \"hardened\"") && config.contains("quorum = 3"), "{config}");
+        same_results(&simulated, &federated);
     }
     // The run directory of a federation can be verified like any other.
     let federated = place("federated-scaffold");
@@ -161,8 +169,9 @@ fn a_server_whose_log_is_closed_runs_to_the_end() {
     );
     let out = place("run");
     let serve = ["serve", "--plaintext", "--listen", "127.0.0.1:0", "--out", &out];
-    let settings = ["--set", "rounds=1", "--set", "local.epochs=1", "--set", "model.name=logistic"];
-    let mut server = Process::start(&[&serve[..], &settings, &split].concat());
+    let settings = ["rounds=1", "local.epochs=1", "model.name=logistic", "strategy.mode=paper"];
+    let settings = settings.map(|setting| ["--set", setting]).concat();
+    let mut server = Process::start(&[&serve[..], &settings[..], &split].concat());
     drop(server.until_it_listens());
     let (at, data) = (format!("@{out}/federation/address"), place("sites/client-000"));
     let client = Process::start(&["join", &at, &data, "--plaintext", "0"]);
@@ -192,7 +201,7 @@ fn the_commands_of_the_federation_guide_end_with_the_model_of_a_simulation() {
         .unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let place = |name: &str| folder.path().join(name).display().to_string();
-    let (toml, out) = (place("federation.toml"), place("simulated"));
+    let (toml, out) = (place("run/config.toml"), place("simulated"));
     let answer = fedtvd(&["run", &toml, "--quiet", "--out", &out]);
     assert_eq!(answer.code, 0, "{}", answer.err);
     let model = |out: &str| std::fs::read(Path::new(out).join("model.safetensors")).unwrap();

@@ -1,5 +1,7 @@
 //! Tests of the command line, one module per subcommand or topic, in one binary to link only once.
 
+mod attacks;
+mod collapse;
 mod compare;
 mod data;
 mod federation;
@@ -10,6 +12,7 @@ mod page;
 mod program;
 mod report;
 mod reproduce;
+mod rollback;
 mod run;
 mod split;
 mod strategies;

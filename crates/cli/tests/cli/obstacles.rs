@@ -118,10 +118,10 @@ fn a_file_size_limit_stops_a_run_and_it_resumes_without_the_limit() {
     goes_on_to(&out, &whole, 80);
 }
 
-/// Runs a script with the variables FEDTVD, SMALL (its folder) and DISK (a disk of 256 KB) in a mount namespace; `None` if
+/// Runs a script with the variables FEDTVD, SMALL (its folder) and DISK (a disk of 4 MB) in a mount namespace; `None` if
 /// this user is not allowed to mount.
 fn on_a_small_disk(small: &Small, script: &str) -> Option<Answer> {
-    let mount = "mkdir \"$DISK\" && mount -t tmpfs -o size=256k none \"$DISK\" || exit 77";
+    let mount = "mkdir \"$DISK\" && mount -t tmpfs -o size=4m none \"$DISK\" || exit 77";
     let mut shell = Command::new("unshare");
     shell.args(["--mount", "--map-root-user", "sh", "-c", &format!("{mount}\n{script}")]);
     shell.env("FEDTVD", FEDTVD).env("SMALL", small.folder.path()).env("DISK", small.path("disk"));
@@ -135,12 +135,14 @@ fn on_a_small_disk(small: &Small, script: &str) -> Option<Answer> {
 
 #[test]
 fn a_full_disk_stops_a_run_and_it_resumes_when_there_is_space() {
+    const ROUNDS: u32 = 800;
     let small = Small::new();
-    let whole = small.whole(80);
-    let arguments = small.arguments(&small.path("disk/run"), 80).join("' '");
-    // A file leaves space for some rounds. Only complete lines remain.
+    let whole = small.whole(ROUNDS);
+    let arguments = small.arguments(&small.path("disk/run"), ROUNDS).join("' '");
+    // A file leaves 90 KB: space for some rounds, and too little to reach the first checkpoint, after a tenth of them.
+    // Only complete lines remain.
     let script = format!(
-        "head -c 170000 /dev/zero > \"$DISK/other\"\n\
+        "head -c 4102160 /dev/zero > \"$DISK/other\"\n\
          \"$FEDTVD\" '{arguments}' --quiet; echo $?\n\
          cp \"$DISK/run/rounds.jsonl\" \"$SMALL/lines\"\n\
          rm \"$DISK/other\"\n\
@@ -152,7 +154,7 @@ fn a_full_disk_stops_a_run_and_it_resumes_when_there_is_space() {
     let lines = fs::read_to_string(small.path("lines")).unwrap();
     assert!(lines.ends_with('\n'));
     let done = lines.lines().count();
-    assert!(done > 3 && done < 80, "{done}");
+    assert!(done > 3 && done < ROUNDS as usize / 10, "{done}");
     let path = small.text("disk/run");
     assert_eq!(
         answer.err,
@@ -161,7 +163,7 @@ fn a_full_disk_stops_a_run_and_it_resumes_when_there_is_space() {
              fedtvd: the {done} finished rounds are saved; once this is fixed, resume with: fedtvd resume {path}\n"
         )
     );
-    assert_eq!((model(&small.path("run")) == whole, rounds(&small.path("run"))), (true, 80));
+    assert_eq!((model(&small.path("run")) == whole, rounds(&small.path("run"))), (true, ROUNDS as usize));
 }
 
 #[test]

@@ -78,8 +78,8 @@ impl Ground {
         settings.iter().flat_map(|setting| ["--set".to_owned(), setting.clone()]).collect()
     }
 
-    /// Starts the server, lets the three sites join, and waits for the end.
-    fn federate(&self, out: &str, settings: &[String]) {
+    /// Starts the server, lets the three sites join, and waits for the end; `first` are further options of client 0.
+    fn federate(&self, out: &str, settings: &[String], first: &[&str]) {
         self.put("roster", "0\n1\n2\n");
         let (out, roster) = (self.path(out), self.path("roster"));
         let serve = ["serve", "--plaintext", "--listen", "127.0.0.1:0", "--out", &out, "--roster", &roster];
@@ -107,7 +107,8 @@ impl Ground {
         }
         let site = |(client, ward): (usize, &str)| {
             let (data, number) = (self.path(&format!("{ward}.csv")), client.to_string());
-            Process::start(&["join", &at, &data, "--plaintext", &number])
+            let more = if client == 0 { first } else { &[] };
+            Process::start(&[&["join", &at, &data, "--plaintext", &number][..], more].concat())
         };
         // The last one first: the order of arrival does not matter.
         let sites: Vec<Process> = WARDS.into_iter().enumerate().rev().map(site).collect();
@@ -122,10 +123,10 @@ fn good(arguments: &[&str]) -> Answer {
     answer
 }
 
-fn simulate(ground: &Ground, out: &str, settings: &[String]) {
-    let out = ground.path(out);
-    let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    good(&[&["run", "--quiet", "--out", &out][..], &settings].concat());
+/// Simulates a federation with the configuration that its server wrote.
+fn simulate(ground: &Ground, out: &str, federation: &str, more: &[&str]) {
+    let config = ground.path(&format!("{federation}/config.toml"));
+    good(&[&["run", &config, "--quiet", "--out", &ground.path(out)][..], more].concat());
 }
 
 fn file(ground: &Ground, run: &str, name: &str) -> Vec<u8> {
@@ -138,8 +139,8 @@ fn sites_with_other_columns_categories_and_scales_train_to_the_bits_of_a_simulat
     for mode in ["paper", "hardened"] {
         let settings = ground.settings(&[&format!("strategy.mode={mode}")]);
         let (simulated, federated) = (format!("simulated-{mode}"), format!("federated-{mode}"));
-        simulate(&ground, &simulated, &settings);
-        ground.federate(&federated, &settings);
+        ground.federate(&federated, &settings, &[]);
+        simulate(&ground, &simulated, &federated, &[]);
         let both = |name| [&simulated, &federated].map(|run| file(&ground, run, name));
         let [schema, same] = both("schema.toml");
         assert_eq!(String::from_utf8(schema).unwrap(), String::from_utf8(same).unwrap());
@@ -162,8 +163,8 @@ fn sites_with_other_columns_categories_and_scales_train_to_the_bits_of_a_simulat
 fn a_schema_with_centres_and_scales_needs_no_statistics_and_no_roster() {
     let ground = Ground::new(true);
     let settings = ground.settings(&[]);
-    simulate(&ground, "simulated", &settings);
-    ground.federate("federated", &settings);
+    ground.federate("federated", &settings, &[]);
+    simulate(&ground, "simulated", "federated", &[]);
     assert!(
         file(&ground, "simulated", "model.safetensors") == file(&ground, "federated", "model.safetensors")
     );
@@ -175,4 +176,38 @@ fn a_schema_with_centres_and_scales_needs_no_statistics_and_no_roster() {
     );
     let sentence = "a schema without all centres and scales needs to know all clients before the first round";
     assert!(refused.code == 2 && refused.err.contains(sentence), "{}", refused.err);
+}
+
+#[test]
+fn a_site_that_flips_the_labels_of_its_table_does_what_a_liar_of_a_simulation_does() {
+    let ground = Ground::new(false);
+    let settings = ground.settings(&[]);
+    ground.federate("federated", &settings, &["--attack", "label-flip"]);
+    simulate(&ground, "simulated", "federated", &["--set", "attack.kind=label-flip"]);
+    simulate(&ground, "honest", "federated", &[]);
+    let [lied, same, honest] =
+        ["federated", "simulated", "honest"].map(|run| file(&ground, run, "model.safetensors"));
+    assert!(lied == same && lied != honest);
+    // Centres and scales do not depend on labels.
+    assert_eq!(file(&ground, "federated", "schema.toml"), file(&ground, "honest", "schema.toml"));
+}
+
+#[test]
+fn the_model_after_a_round_reads_tables_with_the_schema_of_its_run() {
+    let ground = Ground::new(false);
+    ground.federate("federated", &ground.settings(&[]), &[]);
+    let (run, set) = (ground.path("federated"), format!("data.set={}", ground.path("b.csv")));
+    let evaluated = |more: &[&str]| {
+        let answer = good(&[&["evaluate", &run, "--json", "--set", &set][..], more].concat());
+        serde_json::from_str::<serde_json::Value>(&answer.out).unwrap()
+    };
+    let (last, third, first) = (evaluated(&[]), evaluated(&["--round", "3"]), evaluated(&["--round", "1"]));
+    assert_eq!((&third["loss"], &third["samples"]), (&last["loss"], &last["samples"]));
+    assert!(first["loss"] != last["loss"] && first["samples"] == last["samples"]);
+    std::fs::remove_file(ground.folder.path().join("federated/summary.json")).unwrap();
+    std::fs::remove_file(ground.folder.path().join("federated/model.safetensors")).unwrap();
+    assert_eq!(evaluated(&["--round", "1"]), first);
+    let early = fedtvd(&["predict", &run, &ground.path("b.csv")]);
+    let advice = format!("to resume it: fedtvd serve --out {run}; to evaluate the model after round 3");
+    assert!(early.code == 2 && early.err.contains(&advice), "{}", early.err);
 }

@@ -150,6 +150,7 @@ impl State {
         writer.put_memory("carried", &self.carried);
         writer.put_memory("weighting", &self.weighting);
         writer.put_memory("server", &self.server);
+        writer.put_memory("screening", &self.screening);
         let header = StateHeader {
             round: self.round,
             reference: self.reference.clone(),
@@ -173,6 +174,7 @@ impl State {
             carried: Arc::new(reader.take_carried(layout)?),
             weighting: reader.take_memory("weighting"),
             server: reader.take_memory("server"),
+            screening: reader.take_memory("screening"),
             accepted: header.accepted,
         };
         reader.finish()?;

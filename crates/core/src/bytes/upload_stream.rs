@@ -172,7 +172,7 @@ mod tests {
         // The update is (0, -3, 4).
         assert_eq!(checked.norm(), 5.0);
         for piece in 1..=bytes.len() {
-            assert_eq!(streamed(&bytes, piece), Ok(checked), "pieces of {piece} bytes");
+            assert_eq!(streamed(&bytes, piece), Ok(checked.clone()), "pieces of {piece} bytes");
         }
     }
 

@@ -65,6 +65,21 @@ impl Reference {
         Self::given(total.into_iter().map(|count| count / sum).collect())
     }
 
+    /// The mixture of clients' label distributions with these weights, which sum to 1.
+    pub(crate) fn mixed<'a>(
+        clients: impl IntoIterator<Item = (f64, &'a [u64])>,
+    ) -> Result<Self, ReferenceError> {
+        let mut total: Vec<f64> = Vec::new();
+        for (weight, counts) in clients {
+            total.resize(total.len().max(counts.len()), 0.0);
+            let size: f64 = counts.iter().map(|&count| count as f64).sum();
+            for (sum, &count) in total.iter_mut().zip(counts) {
+                *sum += weight * (count as f64 / size);
+            }
+        }
+        Self::given(total)
+    }
+
     /// The share of each class.
     pub fn shares(&self) -> &[f64] {
         &self.0

@@ -9,10 +9,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 /// An update that passed every check, without its values. Only an [`Inspection`] creates one.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Checked {
     report: Report,
     norm: f64,
+    buffer_norm: f64,
+    carried_norms: Vec<f64>,
 }
 
 impl Checked {
@@ -25,6 +27,16 @@ impl Checked {
     pub fn norm(&self) -> f64 {
         self.norm
     }
+
+    /// Length of its change of the buffers.
+    pub(crate) fn buffer_norm(&self) -> f64 {
+        self.buffer_norm
+    }
+
+    /// Length of its change of each carried vector, in the order of [`Needs::carries`].
+    pub(crate) fn carried_norms(&self) -> &[f64] {
+        &self.carried_norms
+    }
 }
 
 /// The check of one update while its values arrive: each part in order, in pieces of any length.
@@ -35,7 +47,8 @@ pub struct Inspection {
     parts: Vec<PartProgress>,
     /// Ranges in which no value may be negative, with the names of their tensors.
     variances: Vec<(Range<usize>, String)>,
-    square: f64,
+    /// Sum of squared changes of the trainable tensors and of the buffers.
+    squares: [f64; 2],
 }
 
 #[derive(Debug)]
@@ -43,6 +56,8 @@ struct PartProgress {
     part: UpdatePart<'static>,
     expected: usize,
     got: usize,
+    /// Sum of the squares of a carried change.
+    square: f64,
 }
 
 /// The name of a part in failure messages.
@@ -62,8 +77,9 @@ impl Inspection {
         let carried = needs.carries.iter();
         let carried = carried.map(|carried| (UpdatePart::Carried(carried.name), carried.extent.len(layout)));
         let parts = carried.chain([(UpdatePart::Model, layout.len())]);
-        let parts = parts.map(|(part, expected)| PartProgress { part, expected, got: 0 }).collect();
-        Ok(Self { report, parts, variances: variances(layout), square: 0.0, base })
+        let parts =
+            parts.map(|(part, expected)| PartProgress { part, expected, got: 0, square: 0.0 }).collect();
+        Ok(Self { report, parts, variances: variances(layout), squares: [0.0; 2], base })
     }
 
     /// Checks the next values of a part.
@@ -84,13 +100,28 @@ impl Inspection {
         }
         if part == UpdatePart::Model {
             self.check_variances(start, values)?;
-            let base = self.base.trainable().get(start..).unwrap_or_default();
-            for (&x, &w) in values.iter().zip(base) {
-                let change = f64::from(x) - f64::from(w);
-                self.square += change * change;
-            }
+            self.measure(start, values);
+        } else {
+            // One by one, so that the sum does not depend on the pieces in which values arrive.
+            values.iter().for_each(|&x| progress.square += f64::from(x) * f64::from(x));
         }
         Ok(())
+    }
+
+    /// Adds the squared changes of the model's values from `start` on.
+    fn measure(&mut self, start: usize, values: &[f32]) {
+        let trainable = self.base.trainable().len();
+        let (tensors, buffers) = values.split_at(trainable.saturating_sub(start).min(values.len()));
+        let base = &self.base.values[start..start + values.len()];
+        let (old_tensors, old_buffers) = base.split_at(tensors.len());
+        for (square, (new, old)) in
+            self.squares.iter_mut().zip([(tensors, old_tensors), (buffers, old_buffers)])
+        {
+            for (&x, &w) in new.iter().zip(old) {
+                let change = f64::from(x) - f64::from(w);
+                *square += change * change;
+            }
+        }
     }
 
     fn check_variances(&self, start: usize, values: &[f32]) -> Result<(), ClientFailure> {
@@ -106,12 +137,14 @@ impl Inspection {
 
     /// The checked update, if all its values have arrived.
     pub fn finish(self) -> Result<Checked, ClientFailure> {
-        match self.parts.iter().find(|part| part.got != part.expected) {
-            None => Ok(Checked { report: self.report, norm: self.square.sqrt() }),
-            Some(&PartProgress { part, expected, got }) => {
-                Err(ClientFailure::WrongShape { part: name(part).to_owned(), got, expected })
-            }
+        if let Some(part) = self.parts.iter().find(|part| part.got != part.expected) {
+            let &PartProgress { part, expected, got, .. } = part;
+            return Err(ClientFailure::WrongShape { part: name(part).to_owned(), got, expected });
         }
+        let [norm, buffer_norm] = self.squares.map(f64::sqrt);
+        let carried = self.parts.iter().filter(|progress| progress.part != UpdatePart::Model);
+        let carried = carried.map(|progress| progress.square.sqrt());
+        Ok(Checked { report: self.report, norm, buffer_norm, carried_norms: carried.collect() })
     }
 }
 

@@ -3,28 +3,30 @@
 
 use crate::memory::Memory;
 use crate::model::Params;
-use crate::round::drift::DriftSum;
-use crate::round::hardened;
+use crate::round::screening::{Decision, Norms, screen};
+use crate::round::updates::AcceptedClient;
 use crate::round::{
-    Accepted, ClientFailure, ClientRecord, Job, Profile, ReadFailure, RoundRecord, Run, State, UpdatePart,
-    Updates,
+    Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, Report, RoundRecord,
+    Run, State, UpdatePart, Updates,
 };
+use crate::round::{finite, hardened};
 use crate::rules::{Carried, Shares};
 use std::sync::Arc;
 
 /// The state after the round, and the record of the round.
 ///
 /// Every update was checked completely on arrival, before it can be aggregated. A failed or rejected client is data.
-/// Below the quorum the model stays unchanged.
+/// Below the quorum the model stays unchanged, and so does the entire state if any value of the next one is not finite.
 pub fn close(
     run: &Run,
     state: &State,
     jobs: &[Job],
     updates: &dyn Updates,
 ) -> Result<(State, RoundRecord), ReadFailure> {
-    let mut next = State { round: state.round + 1, ..state.clone() };
+    let unchanged = State { round: state.round + 1, ..state.clone() };
+    let mut next = unchanged.clone();
     let mut record = RoundRecord::new(state);
-    let (mut indices, mut reports, mut profiles) = (Vec::new(), Vec::new(), Vec::new());
+    let mut candidates = Vec::new();
     for job in jobs {
         let Some(profile) = state.profile(job.client) else { continue };
         let place = updates.outcomes().binary_search_by_key(&job.client, |outcome| outcome.client);
@@ -33,31 +35,101 @@ pub fn close(
             Ok(index) => updates.outcomes()[index].answer.clone(),
         };
         if let (Ok(index), Ok(checked)) = (place, &answer) {
-            indices.push(index);
-            reports.push(checked.report());
-            profiles.push(profile);
+            candidates.push(Candidate { index, profile, checked: checked.clone(), factor: 1.0 });
         }
         record.clients.push(ClientRecord::new(profile, &state.reference, job, answer));
     }
-    let quorum = run.quorum.max(1);
-    if reports.len() < quorum {
-        record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", reports.len()));
-        return Ok((next, record));
+    let arrived = candidates.len();
+    let counted = screened(run, candidates, &mut next.screening, &mut record);
+    let quorum = hardened::quorum(run, jobs.len());
+    if counted.len() < quorum {
+        record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", counted.len()));
+        // Norms that have grown must enter the history, or the same updates would be rejected for ever; those of a round
+        // with too few answers must not.
+        let screening = if arrived < quorum { unchanged.screening } else { next.screening };
+        return Ok((State { screening, ..unchanged }, record));
     }
-    hardened::cap_reaches(run, &run.local.in_round(state.round), &profiles, &mut reports);
-    let weighting = run.strategy.weighting.as_ref();
-    let shares = hardened::shares(weighting, run.mode, &profiles, &mut next.weighting);
-    let drift = DriftSum::new(&state.params, &shares.weight);
-    let mut accepted = Accepted::new(updates, indices, reports, drift);
+    let profiles: Vec<&Profile> = counted.iter().map(|candidate| candidate.profile).collect();
+    let shares = hardened::shares(run.strategy.weighting.as_ref(), run.mode, &profiles, &mut next.weighting);
+    let reports: Vec<Report> = counted.iter().map(|candidate| candidate.checked.report()).collect();
+    let greatest_reach = hardened::greatest_reach(run, &reports);
+    let mut accepted = Accepted::new(
+        updates,
+        counted.iter().map(|&Candidate { index, factor, .. }| AcceptedClient { index, factor }).collect(),
+        reports,
+        greatest_reach,
+        &state.params,
+        &shares.weight,
+    );
     next.params = Arc::new(moved(run, &state.params, &mut accepted, &shares, &mut next.server)?);
     next.carried = Arc::new(carried(run, state, &profiles, &mut accepted)?);
+    record.drift = accepted.drift();
+    record.locate(&accepted.distances());
+    if let Err(flaw) = finite::check(&next) {
+        record.unchanged = Some(flaw.to_string());
+        return Ok((unchanged, record));
+    }
     if run.strategy.local.needs().remembers {
         next.accepted.extend(profiles.iter().map(|profile| (profile.client, state.round)));
     }
     record.count(&shares);
-    record.drift = accepted.drift();
-    record.locate(&accepted.distances());
     Ok((next, record))
+}
+
+/// An update that was accepted on arrival.
+struct Candidate<'a> {
+    /// Its place among the outcomes.
+    index: usize,
+    profile: &'a Profile,
+    checked: Checked,
+    /// The factor of screening on its changes.
+    factor: f64,
+}
+
+/// The updates that count, with their factors; in hardened mode, large ones are scaled down or rejected.
+fn screened<'a>(
+    run: &Run,
+    candidates: Vec<Candidate<'a>>,
+    memory: &mut Memory,
+    record: &mut RoundRecord,
+) -> Vec<Candidate<'a>> {
+    if run.mode == Mode::Paper {
+        return candidates;
+    }
+    let reject = run.strategy.local.needs().remembers;
+    let decisions = screen(run.screen, reject, &norms(run, &candidates), memory);
+    let clients = record.clients.iter_mut().filter(|client| client.failure.is_none());
+    let mut counted = Vec::with_capacity(candidates.len());
+    for ((candidate, client), decision) in candidates.into_iter().zip(clients).zip(decisions) {
+        let factor = decision.factor();
+        match decision {
+            Decision::Whole => {}
+            Decision::Scaled(screened) => client.screened = Some(screened),
+            Decision::Rejected(failure) => {
+                client.failure = Some(failure);
+                continue;
+            }
+        }
+        counted.push(Candidate { factor, ..candidate });
+    }
+    counted
+}
+
+/// The norms of what each client would add to the sums, part by part.
+fn norms(run: &Run, candidates: &[Candidate<'_>]) -> Vec<Norms> {
+    let combine = run.strategy.combine.as_ref();
+    let part = |part: &str, norm: &dyn Fn(&Candidate<'_>) -> f64| Norms {
+        part: part.to_owned(),
+        values: candidates.iter().map(norm).collect(),
+    };
+    let mut parts = vec![
+        part("the model", &|client| combine.amplification(&client.checked.report()) * client.checked.norm()),
+        part("the buffers", &|client| client.checked.buffer_norm()),
+    ];
+    for (place, Carried { name, .. }) in run.strategy.local.needs().carries.iter().enumerate() {
+        parts.push(part(name, &|client| client.checked.carried_norms()[place]));
+    }
+    parts
 }
 
 /// Combines, then steps: the server rule updates the trainable tensors; buffers are only converted to f32.

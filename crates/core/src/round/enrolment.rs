@@ -93,7 +93,7 @@ pub enum Refusal {
 
 /// Checks that a profile is possible.
 pub(crate) fn check(run: &Run, reference: &Reference, profile: &Profile) -> Result<(), Refusal> {
-    let Profile { client, size, statistic } = profile;
+    let Profile { client, size, statistic, .. } = profile;
     let (client, size) = (*client, *size);
     if size == 0 || size > run.largest_size {
         return Err(Refusal::Size { client, size, largest: run.largest_size });

@@ -77,6 +77,16 @@ pub enum ClientFailure {
         /// Its value.
         value: f32,
     },
+    /// A change far larger than those of the other clients.
+    #[error("the change of {part} has norm {norm}, above this round's bound of {bound}")]
+    BeyondBound {
+        /// The part.
+        part: String,
+        /// Its norm.
+        norm: f64,
+        /// The bound.
+        bound: f64,
+    },
     /// A failure as text, read from the record of an earlier round.
     #[error("{0}")]
     Recorded(String),

@@ -1,34 +1,95 @@
-//! Hardened mode: limits the weight that a false claim can gain. Sizes are capped at the median, then weights at 1.6/K.
+//! Hardened mode: limits what a false claim can gain. Sizes are capped at the median, then weights.
 //!
 //! ```text
-//! n_k  <- min(n_k, median of n)
-//! s_k  <- min(1.6 / K, f s_k)   with f such that the weights still sum to 1 (water-filling)
-//! r_k  <- min(r_k, the reach of a client of median size)
+//! n_k  <- min(n_k, the size listed with its certificate, median of n)
+//! s_k  <- min(c, f s_k)   with c = min(1.6 / K, 0.4) and f such that the weights still sum to 1 (water-filling)
+//! r_k  <- min(r_k, B)     with the bound B that screening would give to reaches; in means of reaches only
 //! ```
 //!
+//! K are the clients whose updates count. A round with fewer than three of them, or with fewer than half of its cohort,
+//! changes nothing: two clients cannot outvote a third that does not answer. The same caps apply to what clients
+//! contribute to an aggregated reference and to the centres and scales of a table, and to their evaluations of the model.
+//!
 //! The cap on the reach r_k matters for FedNova, whose mean reach multiplies every update: a client that claims the
-//! reach of a hundred million samples would blow up all of them, however small its weight.
+//! reach of a hundred million samples would blow up all of them, however small its weight. Its own update is divided by
+//! what it claims: a large reach makes it smaller, and screening bounds what a small one does.
 //!
 //! Without the caps, a claimed size can give one client of ten a weight of 0.607 under FedTVD, and of 1 under FedAvg.
 
+use crate::labels::{Reference, ReferenceError};
 use crate::memory::Memory;
-use crate::round::{Mode, Profile, Report, Run};
+use crate::round::screening::bound;
+use crate::round::{Mode, Profile, Report, Run, cohort_size};
 use crate::rules::{Shares, Weighting};
-use crate::train::Local;
+use thiserror::Error;
 
 /// Maximum weight of a client, as a multiple of an equal share.
-pub const CAP: f64 = 1.6;
+const SHARE_CAP: f64 = 1.6;
+/// Maximum weight of a client in a small round.
+const CAP: f64 = 0.4;
+/// Minimum number of clients that count in a round: with fewer, no cap could hold.
+pub const LEAST: usize = 3;
+
+/// A run whose rounds have too few clients for hardened mode.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error(
+    "strategy.mode = hardened needs at least {LEAST} clients per round, and cohort.fraction = {fraction} of {clients} \
+     clients selects {cohort}; {remedy}, or set strategy.mode = paper, in which one client can take over the model"
+)]
+pub struct SmallCohort {
+    /// Fraction of the clients selected per round.
+    pub fraction: f64,
+    /// Number of clients.
+    pub clients: usize,
+    /// Number of clients per round.
+    pub cohort: usize,
+    /// What to change.
+    pub remedy: String,
+}
+
+/// Fails if the rounds of a hardened run over this number of clients could never change the model.
+pub fn check_cohort(mode: Mode, fraction: f64, clients: usize) -> Result<(), SmallCohort> {
+    let cohort = cohort_size(fraction, clients);
+    if mode == Mode::Paper || cohort >= LEAST && clients >= LEAST {
+        return Ok(());
+    }
+    let remedy = if clients < LEAST {
+        format!("start with at least {LEAST} clients")
+    } else {
+        // Rounded up to what a person would type.
+        let enough = (100.0 * LEAST as f64 / clients as f64).ceil() / 100.0;
+        format!("set cohort.fraction to {enough} or more")
+    };
+    Err(SmallCohort { fraction, clients, cohort, remedy })
+}
+
+/// The smallest number of clients of which a round selects enough.
+pub fn fewest_clients(mode: Mode, fraction: f64) -> usize {
+    match mode {
+        Mode::Paper => 1,
+        // Less than the rounding error that `cohort_size` forgives.
+        Mode::Hardened => (LEAST as f64 / fraction - 1e-9).ceil() as usize,
+    }
+}
+
+/// Number of updates without which a round with this cohort changes nothing.
+pub(crate) fn quorum(run: &Run, cohort: usize) -> usize {
+    match run.mode {
+        Mode::Paper => run.quorum.max(1),
+        Mode::Hardened => run.quorum.max(LEAST).max(cohort.div_ceil(2)),
+    }
+}
 
 /// The final weights of these clients: those of the rule, capped in hardened mode, with a sum of 1.
 pub fn shares(weighting: &dyn Weighting, mode: Mode, profiles: &[&Profile], memory: &mut Memory) -> Shares {
     let mut shares = match mode {
         Mode::Paper => weighting.shares(profiles, memory),
         Mode::Hardened => {
-            let median = median(profiles.iter().map(|profile| profile.size).collect());
+            let sizes = capped_sizes(profiles.iter().map(|profile| profile.counted_size()).collect());
             let capped: Vec<Profile> =
-                profiles.iter().map(|p| Profile { size: p.size.min(median), ..(*p).clone() }).collect();
+                profiles.iter().zip(sizes).map(|(p, size)| Profile { size, ..(*p).clone() }).collect();
             let mut shares = weighting.shares(&capped.iter().collect::<Vec<_>>(), memory);
-            shares.weight = filled(&shares.weight, CAP / profiles.len() as f64);
+            shares.weight = filled(&shares.weight, cap(profiles.len()));
             shares
         }
     };
@@ -40,15 +101,43 @@ pub fn shares(weighting: &dyn Weighting, mode: Mode, profiles: &[&Profile], memo
     shares
 }
 
-/// Caps reaches at that of a client of the round's median size, in hardened mode.
-pub(crate) fn cap_reaches(run: &Run, local: &Local, profiles: &[&Profile], reports: &mut [Report]) {
-    if run.mode == Mode::Paper || reports.is_empty() {
-        return;
+/// Weights by size alone, capped: what a client's label counts, its evaluation or its statistics of a table's columns
+/// may weigh. There must be at least one.
+pub fn size_weights(sizes: Vec<u64>) -> Vec<f64> {
+    let (clients, sizes) = (sizes.len(), capped_sizes(sizes));
+    let total: f64 = sizes.iter().map(|&size| size as f64).sum();
+    filled(&sizes.iter().map(|&size| size as f64 / total).collect::<Vec<_>>(), cap(clients))
+}
+
+/// The reference that clients' label counts give, in client order, each with the size that it counts as. In hardened
+/// mode no client contributes more than its cap.
+pub fn reference(mode: Mode, clients: &[(u64, &[u64])]) -> Result<Reference, ReferenceError> {
+    match mode {
+        Mode::Paper => Reference::aggregated(clients.iter().map(|(_, counts)| *counts)),
+        Mode::Hardened => {
+            let weights = size_weights(clients.iter().map(|(size, _)| *size).collect());
+            Reference::mixed(weights.into_iter().zip(clients.iter().map(|(_, counts)| *counts)))
+        }
     }
-    let median = median(profiles.iter().map(|profile| profile.size).collect());
-    let [_, greatest] = local.reaches(run.strategy.local.needs().mu, median);
-    for report in reports {
-        report.reach = report.reach.min(greatest);
+}
+
+/// The maximum weight of one of this many clients; never below an equal share.
+fn cap(clients: usize) -> f64 {
+    let clients = clients as f64;
+    (SHARE_CAP / clients).min(CAP).max(1.0 / clients)
+}
+
+/// Sizes capped at their median.
+fn capped_sizes(sizes: Vec<u64>) -> Vec<u64> {
+    let median = median(sizes.clone());
+    sizes.into_iter().map(|size| size.min(median)).collect()
+}
+
+/// The greatest reach that counts in a mean of reaches: in hardened mode, bounded as norms are.
+pub(crate) fn greatest_reach(run: &Run, reports: &[Report]) -> f64 {
+    match run.mode {
+        Mode::Paper => f64::INFINITY,
+        Mode::Hardened => bound(run.screen, &reports.iter().map(|report| report.reach).collect::<Vec<_>>()),
     }
 }
 
@@ -94,6 +183,34 @@ mod tests {
         close(filled(&[1.0, 0.0, 0.0], 0.5), &[0.5, 0.25, 0.25]);
         close(filled(&[0.3, 0.3, 0.4], 0.5), &[0.3, 0.3, 0.4]);
         close(filled(&[1.0], 1.6), &[1.0]);
+    }
+
+    #[test]
+    fn the_cap_is_1_6_equal_shares_at_most_0_4_and_never_below_an_equal_share() {
+        assert_eq!([1, 2, 3, 4, 10].map(cap), [1.0, 0.5, 0.4, 0.4, 1.6 / 10.0]);
+    }
+
+    #[test]
+    fn a_cohort_below_three_is_refused_with_what_to_set() {
+        let refusal = |fraction, clients| check_cohort(Mode::Hardened, fraction, clients).unwrap_err();
+        assert_eq!(
+            refusal(0.1, 20).to_string(),
+            "strategy.mode = hardened needs at least 3 clients per round, and cohort.fraction = 0.1 of 20 clients \
+             selects 2; set cohort.fraction to 0.15 or more, or set strategy.mode = paper, in which one client can \
+             take over the model"
+        );
+        assert!(refusal(1.0, 2).to_string().contains("start with at least 3 clients"));
+        assert!(check_cohort(Mode::Hardened, 0.15, 20).is_ok() && check_cohort(Mode::Paper, 0.1, 20).is_ok());
+        for fraction in [1.0, 0.75, 0.5, 0.3, 0.29, 0.1, 1.0 / 3.0, 0.003] {
+            let fewest = fewest_clients(Mode::Hardened, fraction);
+            assert!(check_cohort(Mode::Hardened, fraction, fewest).is_ok(), "{fewest} for {fraction}");
+            assert!(check_cohort(Mode::Hardened, fraction, fewest - 1).is_err(), "{fewest} for {fraction}");
+        }
+        for clients in 3..200 {
+            let enough = refusal(0.5 / clients as f64, clients).remedy;
+            let enough = enough.split(' ').nth(3).unwrap().parse().unwrap();
+            assert!(check_cohort(Mode::Hardened, enough, clients).is_ok(), "{enough} of {clients}");
+        }
     }
 
     #[test]

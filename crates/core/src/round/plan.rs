@@ -29,11 +29,25 @@ pub fn cohort_size(fraction: f64, clients: usize) -> usize {
     ((fraction * clients as f64 + 1e-9) as usize).max(1)
 }
 
-/// K clients, drawn uniformly without replacement.
+/// A group of clients of which every round selects the same number: those with ids below `below`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stratum {
+    /// The first client after the group.
+    pub below: ClientId,
+    /// Clients of the group per round.
+    pub count: usize,
+}
+
+/// K clients, drawn uniformly without replacement, within each stratum if there is one.
 fn cohort(run: &Run, state: &State) -> Vec<ClientId> {
     let mut clients: Vec<ClientId> = state.roster.iter().map(|profile| profile.client).collect();
     let size = cohort_size(run.fraction, clients.len());
     Key::of(run.cohort_seed).at(Purpose::Cohort, state.round, 0).stream(0).shuffle(&mut clients);
+    if let Some(Stratum { below, count }) = run.stratum {
+        let (inside, outside): (Vec<_>, Vec<_>) = clients.into_iter().partition(|client| *client < below);
+        clients = inside.into_iter().take(count).collect();
+        clients.extend(outside.into_iter().take(size.saturating_sub(count)));
+    }
     clients.truncate(size);
     clients.sort_unstable();
     clients

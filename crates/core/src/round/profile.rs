@@ -15,6 +15,21 @@ pub struct Profile {
     pub size: u64,
     /// The label statistic that the strategy asks for.
     pub statistic: Statistic,
+    /// The size that it counts as at most in hardened mode, if its claim is above what the operator listed for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listed: Option<u64>,
+}
+
+impl Profile {
+    /// The profile of a client whose size is not limited by the operator.
+    pub fn new(client: ClientId, size: u64, statistic: Statistic) -> Self {
+        Self { client, size, statistic, listed: None }
+    }
+
+    /// The size that it counts as in hardened mode, before the cap at the median.
+    pub fn counted_size(&self) -> u64 {
+        self.listed.map_or(self.size, |listed| self.size.min(listed))
+    }
 }
 
 /// A client's data, which never leave the client.

@@ -143,7 +143,7 @@ impl RoundRecord {
     pub(crate) fn locate(&mut self, distances: &[Option<f64>]) {
         let accepted = self.clients.iter_mut().filter(|client| client.failure.is_none());
         for (client, distance) in accepted.zip(distances) {
-            client.distance = *distance;
+            client.distance = distance.filter(|distance| distance.is_finite());
         }
     }
 }

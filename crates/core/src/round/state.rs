@@ -2,9 +2,9 @@
 
 use crate::labels::Reference;
 use crate::memory::Memory;
-use crate::model::Params;
+use crate::model::{Layout, Params};
 use crate::round::enrolment;
-use crate::round::{ClientId, Profile, Refusal};
+use crate::round::{ClientId, Profile, Refusal, Stratum};
 use crate::rules::{Carried, Strategy};
 use crate::train::Local;
 use serde::{Deserialize, Serialize};
@@ -22,12 +22,17 @@ pub struct Run {
     pub cohort_seed: u64,
     /// Fraction of the roster selected per round.
     pub fraction: f64,
+    /// A group of which every round selects the same number of clients; `None` to draw all clients alike.
+    pub stratum: Option<Stratum>,
     /// How clients train.
     pub local: Local,
-    /// Minimum number of accepted updates, at least 1; with fewer, a round leaves the model unchanged.
+    /// Minimum number of accepted updates, at least 1, and more in hardened mode; with fewer, a round leaves the model
+    /// unchanged.
     pub quorum: usize,
     /// How far clients' claims are trusted.
     pub mode: Mode,
+    /// In hardened mode, how far the norm of an update may be above the median, in median absolute deviations.
+    pub screen: f64,
     /// Largest size that a client may claim.
     pub largest_size: u64,
     /// Whether all clients must be enrolled before the first round. Strategies with carried vectors need that anyway.
@@ -48,7 +53,7 @@ pub enum Mode {
     /// As in the paper: every possible claim is taken at face value.
     #[default]
     Paper,
-    /// Sizes are capped at the round's median, then weights at 1.6/K.
+    /// Weights are capped, large updates scaled down, and rounds of few clients change nothing.
     Hardened,
 }
 
@@ -69,6 +74,8 @@ pub struct State {
     pub weighting: Memory,
     /// Memory of the server rule.
     pub server: Memory,
+    /// Memory of the screening: norms of recent updates.
+    pub screening: Memory,
     /// The last accepted round of each client, for strategies whose clients keep a memory.
     pub accepted: BTreeMap<ClientId, u32>,
 }
@@ -76,18 +83,15 @@ pub struct State {
 impl State {
     /// The state before the first round.
     pub fn new(run: &Run, params: Params, reference: Reference) -> Self {
-        let mut carried = Memory::default();
-        for Carried { name, extent } in run.strategy.local.needs().carries {
-            carried.put(name, vec![0.0f32; extent.len(&params.layout)]);
-        }
         Self {
             round: 0,
+            carried: Arc::new(zeros(run, &params.layout)),
             params: Arc::new(params),
             reference,
             roster: Vec::new(),
-            carried: Arc::new(carried),
             weighting: Memory::default(),
             server: Memory::default(),
+            screening: Memory::default(),
             accepted: BTreeMap::new(),
         }
     }
@@ -96,8 +100,12 @@ impl State {
     pub fn enrol(&mut self, run: &Run, profile: Profile) -> Result<(), Refusal> {
         enrolment::check(run, &self.reference, &profile)?;
         match self.roster.binary_search_by_key(&profile.client, |known| known.client) {
-            Ok(place) if self.roster[place] == profile => Ok(()),
-            Ok(_) => Err(Refusal::Changed { client: profile.client }),
+            Ok(place) => {
+                let (client, known) = (profile.client, &self.roster[place]);
+                // What the operator lists may change; what the client says may not.
+                let same = Profile { listed: known.listed, ..profile } == *known;
+                if same { Ok(()) } else { Err(Refusal::Changed { client }) }
+            }
             Err(_) if run.needs_roster() && self.round > 0 => {
                 Err(Refusal::RosterClosed { client: profile.client })
             }
@@ -108,9 +116,27 @@ impl State {
         }
     }
 
+    /// Lets all clients begin again without memories. The server's copies of carried vectors become zero too, so that
+    /// they remain the means of the clients' parts.
+    pub fn restart_memories(&mut self, run: &Run) {
+        self.carried = Arc::new(zeros(run, &self.params.layout));
+        self.accepted.clear();
+        // Norms of changes from other variates say nothing about those to come.
+        self.screening = Memory::default();
+    }
+
     /// The profile of an enrolled client.
     pub fn profile(&self, client: ClientId) -> Option<&Profile> {
         let place = self.roster.binary_search_by_key(&client, |known| known.client).ok()?;
         Some(&self.roster[place])
     }
+}
+
+/// The carried vectors before the first round.
+fn zeros(run: &Run, layout: &Layout) -> Memory {
+    let mut carried = Memory::default();
+    for Carried { name, extent } in run.strategy.local.needs().carries {
+        carried.put(name, vec![0.0f32; extent.len(layout)]);
+    }
+    carried
 }

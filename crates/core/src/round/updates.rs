@@ -85,24 +85,42 @@ pub const BLOCK: usize = 4096;
 /// combines.
 pub struct Accepted<'a> {
     updates: &'a dyn Updates,
-    indices: Vec<usize>,
+    clients: Vec<AcceptedClient>,
     reports: Vec<Report>,
+    greatest_reach: f64,
+    base: &'a Params,
     drift: DriftSum<'a>,
+}
+
+/// An update that counts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AcceptedClient {
+    /// Its place among the outcomes.
+    pub(crate) index: usize,
+    /// The factor of screening on its changes; 1 leaves its values as they are.
+    pub(crate) factor: f64,
 }
 
 impl<'a> Accepted<'a> {
     pub(crate) fn new(
         updates: &'a dyn Updates,
-        indices: Vec<usize>,
+        clients: Vec<AcceptedClient>,
         reports: Vec<Report>,
-        drift: DriftSum<'a>,
+        greatest_reach: f64,
+        base: &'a Params,
+        weights: &'a [f64],
     ) -> Self {
-        Self { updates, indices, reports, drift }
+        Self { updates, clients, reports, greatest_reach, base, drift: DriftSum::new(base, weights) }
     }
 
     /// The reports of the accepted clients.
     pub fn reports(&self) -> &[Report] {
         &self.reports
+    }
+
+    /// The greatest reach that counts in a mean of reaches; infinite unless claims are distrusted.
+    pub fn greatest_reach(&self) -> f64 {
+        self.greatest_reach
     }
 
     /// How far the clients' models drifted, if the rule read all of them.
@@ -122,13 +140,20 @@ impl<'a> Accepted<'a> {
         range: Range<usize>,
         mut visit: impl FnMut(usize, &[Vec<f32>]),
     ) -> Result<(), ReadFailure> {
-        let mut blocks = vec![vec![0.0; BLOCK.min(range.len())]; self.indices.len()];
+        let mut blocks = vec![vec![0.0; BLOCK.min(range.len())]; self.clients.len()];
         for start in (0..range.len()).step_by(BLOCK) {
             let len = BLOCK.min(range.len() - start);
             let first = range.start + start;
-            for (block, &index) in blocks.iter_mut().zip(&self.indices) {
+            for (block, &AcceptedClient { index, factor }) in blocks.iter_mut().zip(&self.clients) {
                 block.truncate(len);
                 self.updates.read(index, part, first..first + len, block)?;
+                if factor < 1.0 {
+                    let base = match part {
+                        UpdatePart::Model => self.base.values.get(first..first + len),
+                        UpdatePart::Carried(_) => None,
+                    };
+                    scale(block, base, factor);
+                }
             }
             if part == UpdatePart::Model {
                 self.drift.add(first, &blocks);
@@ -154,5 +179,13 @@ impl<'a> Accepted<'a> {
             }
         })?;
         Ok(sum)
+    }
+}
+
+/// base + factor (x - base), in place; the base of a change is 0.
+fn scale(values: &mut [f32], base: Option<&[f32]>, factor: f64) {
+    for (place, x) in values.iter_mut().enumerate() {
+        let w = base.and_then(|base| base.get(place)).map_or(0.0, |&w| f64::from(w));
+        *x = (w + factor * (f64::from(*x) - w)) as f32;
     }
 }

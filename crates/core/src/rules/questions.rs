@@ -6,7 +6,7 @@
 use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
 use crate::model::{Layout, Params};
-use crate::round::{Accepted, ClientData, Profile, ReadFailure};
+use crate::round::{Accepted, ClientData, Profile, ReadFailure, Report};
 use crate::train::{Local, Pass, TrainFailure, Trainer};
 use std::fmt::Debug;
 
@@ -128,6 +128,12 @@ pub trait Combine: Debug + Send + Sync {
         accepted: &mut Accepted<'_>,
         weights: &[f64],
     ) -> Result<Vec<f64>, ReadFailure>;
+
+    /// How far the rule scales up a client's change of the trainable tensors, apart from its weight and from what is the
+    /// same for all clients. Screening bounds the scaled change.
+    fn amplification(&self, _: &Report) -> f64 {
+        1.0
+    }
 }
 
 /// How does the server update the global model? Trainable tensors only.

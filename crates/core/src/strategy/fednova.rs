@@ -11,7 +11,7 @@
 //! Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020.
 
 use crate::model::Params;
-use crate::round::{Accepted, ReadFailure, UpdatePart};
+use crate::round::{Accepted, ReadFailure, Report, UpdatePart};
 use crate::rules::{Combine, Property, Recipe, Spec};
 use std::sync::Arc;
 
@@ -37,7 +37,8 @@ impl Combine for Normalised {
     ) -> Result<Vec<f64>, ReadFailure> {
         let (trainable, all) = (base.layout.trainable(), base.layout.len());
         let reaches: Vec<f64> = accepted.reports().iter().map(|report| report.reach).collect();
-        let effective: f64 = weights.iter().zip(&reaches).map(|(s, r)| s * r).sum();
+        let greatest = accepted.greatest_reach();
+        let effective: f64 = weights.iter().zip(&reaches).map(|(s, r)| s * r.min(greatest)).sum();
         // w_t - r_eff Σ s_k (w_t - w_k) / r_k  =  w_t (1 - Σ f_k) + Σ f_k w_k  with  f_k = s_k r_eff / r_k
         let factors: Vec<f64> = weights.iter().zip(&reaches).map(|(s, r)| s * effective / r).collect();
         let rest = 1.0 - factors.iter().sum::<f64>();
@@ -47,5 +48,9 @@ impl Combine for Normalised {
         }
         next.extend(accepted.weighted_sum(UpdatePart::Model, trainable..all, weights)?);
         Ok(next)
+    }
+
+    fn amplification(&self, report: &Report) -> f64 {
+        1.0 / report.reach
     }
 }

@@ -119,6 +119,19 @@ impl Samples {
         Self { augment: Some(augment), ..self }
     }
 
+    /// The same samples with other labels on some rows.
+    ///
+    /// # Panics
+    /// Panics if a row does not exist or its new label is beyond the classes.
+    pub fn relabelled(mut self, rows: &[u32], label: impl Fn(u32) -> u32) -> Self {
+        for &row in rows {
+            let own = &mut self.labels[row as usize];
+            *own = label(*own);
+            assert!((*own as usize) < self.classes, "row {row} would have label {own}");
+        }
+        self
+    }
+
     /// Channels, height and width of one sample.
     pub fn shape(&self) -> Shape {
         self.shape

@@ -139,7 +139,7 @@ fn a_client_reports_what_the_strategy_asks_for_and_nothing_more() {
         for ask in Ask::ALL {
             let statistic = ask.answer(&sites[1].counts, &q);
             let own = statistic.ask() == asked;
-            let profile = Profile { client: 99, size: 10, statistic };
+            let profile = Profile::new(99, 10, statistic);
             assert_eq!(state.clone().enrol(run, profile).is_ok(), own, "{} and {ask:?}", spec.name);
         }
         assert!(state.roster.iter().all(|profile| profile.statistic.ask() == asked), "{}", spec.name);

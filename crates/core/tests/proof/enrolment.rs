@@ -15,7 +15,7 @@ fn asking(ask: Ask) -> Run {
 
 fn enrol(run: &Run, reference: &Reference, size: u64, statistic: Statistic) -> Result<(), Refusal> {
     let mut state = State::new(run, vector(&[0.0]), reference.clone());
-    state.enrol(run, Profile { client: 3, size, statistic })
+    state.enrol(run, Profile::new(3, size, statistic))
 }
 
 fn distance(size: u64, distance: f64, classes: usize) -> Result<(), Refusal> {
@@ -177,7 +177,7 @@ fn counts_of_another_number_of_classes_or_beyond_64_bits_are_refused() {
 fn a_profile_is_fixed_for_the_whole_run() {
     let run = asking(Ask::Nothing);
     let mut state = State::new(&run, vector(&[0.0]), Reference::uniform(3));
-    let profile = |client, size| Profile { client, size, statistic: Statistic::Nothing };
+    let profile = |client, size| Profile::new(client, size, Statistic::Nothing);
     state.enrol(&run, profile(3, 10)).unwrap();
     state.enrol(&run, profile(1, 20)).unwrap();
     assert_eq!(state.enrol(&run, profile(3, 10)), Ok(()));
@@ -189,7 +189,7 @@ fn a_profile_is_fixed_for_the_whole_run() {
 
 #[test]
 fn a_fixed_roster_refuses_clients_after_the_first_round_and_an_open_one_accepts_them() {
-    let profile = |client| Profile { client, size: 9, statistic: Statistic::Nothing };
+    let profile = |client| Profile::new(client, 9, Statistic::Nothing);
     for fixed_roster in [true, false] {
         let run = Run { fixed_roster, ..asking(Ask::Nothing) };
         let mut state = State::new(&run, vector(&[0.0]), Reference::uniform(3));

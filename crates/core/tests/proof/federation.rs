@@ -48,9 +48,11 @@ pub(crate) fn run(label: &str, local: Local) -> Run {
         seed: 7,
         cohort_seed: 11,
         fraction: 1.0,
+        stratum: None,
         local,
         quorum: 1,
         mode: Mode::Paper,
+        screen: 6.0,
         largest_size: 1_000_000_000,
         fixed_roster: false,
     }
@@ -134,7 +136,7 @@ impl Site {
     /// Its profile for a strategy.
     pub(crate) fn profile(&self, strategy: &Strategy, reference: &Reference) -> Profile {
         let statistic = strategy.weighting.asks().answer(&self.counts, reference);
-        Profile { client: self.id, size: size(&self.counts), statistic }
+        Profile::new(self.id, size(&self.counts), statistic)
     }
 }
 

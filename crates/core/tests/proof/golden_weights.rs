@@ -16,21 +16,15 @@ fn fedtvd() -> Value {
 fn shares_of_counts(label: &str, counts: &[Vec<u64>], reference: &Reference, memory: &mut Memory) -> Shares {
     let strategy = strategy(label);
     let ask = strategy.weighting.asks();
-    let profile = |(k, h): (usize, &Vec<u64>)| Profile {
-        client: k as u32,
-        size: size(h),
-        statistic: ask.answer(h, reference),
-    };
+    let profile = |(k, h): (usize, &Vec<u64>)| Profile::new(k as u32, size(h), ask.answer(h, reference));
     let profiles: Vec<Profile> = counts.iter().enumerate().map(profile).collect();
     strategy.weighting.shares(&profiles.iter().collect::<Vec<_>>(), memory)
 }
 
 /// The shares of clients with these distances, all of one size unless given.
 fn shares_of_distances(label: &str, distances: &[f64], sizes: &[f64]) -> Shares {
-    let profile = |(k, (&distance, &size)): (usize, (&f64, &f64))| Profile {
-        client: k as u32,
-        size: size as u64,
-        statistic: Statistic::Distance(distance),
+    let profile = |(k, (&distance, &size)): (usize, (&f64, &f64))| {
+        Profile::new(k as u32, size as u64, Statistic::Distance(distance))
     };
     let profiles: Vec<Profile> = distances.iter().zip(sizes).enumerate().map(profile).collect();
     strategy(label).weighting.shares(&profiles.iter().collect::<Vec<_>>(), &mut Memory::default())
@@ -170,7 +164,7 @@ fn feddkw_weighs_by_closeness_to_all_labels_seen_and_remembers_them() {
             .map(|&name| {
                 let h = self::counts(&dynamic["client_counts"][name]);
                 let client = u32::from(name.as_bytes()[0]);
-                Profile { client, size: size(&h), statistic: Statistic::Histogram(h) }
+                Profile::new(client, size(&h), Statistic::Histogram(h))
             })
             .collect();
         let shares = strategy("feddkw").weighting.shares(&profiles.iter().collect::<Vec<_>>(), &mut memory);

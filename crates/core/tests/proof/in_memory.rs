@@ -91,16 +91,18 @@ fn a_duplicate_answer_counts_once_and_two_different_ones_do_not_count() {
         seed: 1,
         cohort_seed: 1,
         fraction: 1.0,
+        stratum: None,
         local: Local::default(),
         quorum: 1,
         mode: Mode::Paper,
+        screen: 3.0,
         largest_size: 100,
         fixed_roster: false,
     };
     let start = Params::zeros(Arc::new(Layout::vector(1)));
     let mut state = State::new(&run, start.clone(), Reference::uniform(2));
     for client in [1, 2] {
-        state.enrol(&run, Profile { client, size: 10, statistic: Statistic::Nothing }).unwrap();
+        state.enrol(&run, Profile::new(client, 10, Statistic::Nothing)).unwrap();
     }
     let answer = |client: ClientId, value: f32| {
         let params = Params { values: vec![value], ..start.clone() };

@@ -23,4 +23,5 @@ mod in_memory;
 mod properties;
 mod rejection;
 mod resume;
+mod screening;
 mod vectors;

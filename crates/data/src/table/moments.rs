@@ -9,7 +9,7 @@
 //! Sums run in client order. No square of a large mean is subtracted from another, so nothing cancels.
 
 use super::schema::{Number, Schema, Standard};
-use fedtvd_core::round::{Mode, size_weights};
+use fedtvd_core::round::{Mode, hardened};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -42,6 +42,17 @@ impl Moments {
         Self { count, mean, squares }
     }
 
+    /// The same mean and variance, of at most so many values.
+    pub fn limited(self, most: u64) -> Self {
+        match most {
+            0 => Self::default(),
+            most if most < self.count => {
+                Self { count: most, squares: self.squares / self.count as f64 * most as f64, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Why these cannot be the moments of at most `size` values of a column.
     pub fn refusal(&self, size: u64, column: &Number) -> Option<String> {
         let Self { count, mean, squares } = *self;
@@ -69,9 +80,15 @@ impl Moments {
 pub fn combined(clients: &[Moments], mode: Mode) -> Option<Standard> {
     let known: Vec<&Moments> = clients.iter().filter(|moments| moments.count > 0).collect();
     let counts: Vec<u64> = known.iter().map(|moments| moments.count).collect();
-    let weights = size_weights(mode, &counts);
-    let weighted = || known.iter().zip(&weights);
     let first = known.first()?.mean;
+    let weights = match mode {
+        Mode::Paper => {
+            let total: f64 = counts.iter().map(|&count| count as f64).sum();
+            counts.iter().map(|&count| count as f64 / total).collect()
+        }
+        Mode::Hardened => hardened::size_weights(counts),
+    };
+    let weighted = || known.iter().zip(&weights);
     let centre = first + weighted().map(|(k, w)| w * (k.mean - first)).sum::<f64>();
     let variance = |k: &Moments| k.squares / k.count as f64 + (k.mean - centre).powi(2);
     let deviation = weighted().map(|(k, w)| w * variance(k)).sum::<f64>().sqrt();
@@ -188,6 +205,9 @@ mod tests {
         ] {
             assert!(refused(Moments { count, mean, squares }, &number), "{count} {mean} {squares}");
         }
+        assert_eq!(ten.limited(10), ten);
+        assert_eq!(ten.limited(5), Moments { count: 5, mean: 4.5, squares: 41.25 });
+        assert_eq!(ten.limited(0), Moments::default());
         number.bounds = Some([0.0, 10.0]);
         assert!(!refused(ten, &number));
         assert!(refused(Moments { mean: 11.0, ..ten }, &number));

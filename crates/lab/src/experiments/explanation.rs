@@ -1,6 +1,6 @@
 //! The aggregation weights of clients with given label counts, without running a round.
 
-use fedtvd_core::labels::{Reference, ReferenceError, size, tvd};
+use fedtvd_core::labels::{ReferenceError, size, tvd};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::round::{ClientId, Profile, effective, hardened};
 use fedtvd_run::configuration::{ClassMismatch, Config, Experiment, ExperimentError};
@@ -64,13 +64,14 @@ impl Explanation {
         let classes = counts[0].len();
         let reference = match reference.resolve(classes)? {
             Some(reference) => reference,
-            None => Reference::aggregated(counts.iter().map(Vec::as_slice))?,
+            None => {
+                let clients: Vec<_> = counts.iter().map(|counts| (size(counts), counts.as_slice())).collect();
+                hardened::reference(run.mode, &clients)?
+            }
         };
         let weighting = run.strategy.weighting.as_ref();
-        let profile = |(place, counts): (usize, &Vec<u64>)| Profile {
-            client: place as ClientId + 1,
-            size: size(counts),
-            statistic: weighting.asks().answer(counts, &reference),
+        let profile = |(place, counts): (usize, &Vec<u64>)| {
+            Profile::new(place as ClientId + 1, size(counts), weighting.asks().answer(counts, &reference))
         };
         let profiles: Vec<Profile> = counts.iter().enumerate().map(profile).collect();
         let all: Vec<&Profile> = profiles.iter().collect();

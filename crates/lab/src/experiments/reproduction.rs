@@ -4,8 +4,10 @@ use crate::experiments::grid::Cell;
 use crate::experiments::preset::{Preset, reported};
 use crate::experiments::sweep::RunStatus;
 use crate::report::csv::csv as records_as_csv;
+use crate::report::heading::seed_count;
 use crate::report::markdown::escaped;
 use crate::report::text_table::text_table;
+use crate::report::troubles::MARK;
 use crate::stats::statistics::{deviation, mean};
 use serde::Serialize;
 use std::fmt::Write as _;
@@ -25,6 +27,8 @@ pub struct PaperRow {
     pub std: Option<f64>,
     /// Number of finished seeds.
     pub seeds: usize,
+    /// How many of them collapsed; they are part of the mean.
+    pub collapsed: usize,
     /// The paper's accuracy; `None` if not reported.
     pub paper_mean: Option<f64>,
     /// The paper's standard deviation over five runs.
@@ -33,6 +37,8 @@ pub struct PaperRow {
     pub difference: Option<f64>,
     /// Why seeds are missing; `None` if all are finished.
     pub missing: Option<String>,
+    /// The first collapsed seed and why its result cannot be used; `None` if none collapsed.
+    pub collapse: Option<String>,
 }
 
 /// The rows of a preset's cells. Differences to the paper are given if the cells are `faithful` to its protocol.
@@ -71,6 +77,7 @@ fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &RunStatu
             _ => None,
         })
         .collect();
+    let reasons: Vec<String> = own.iter().filter_map(|(cell, status)| collapse(cell, status)).collect();
     let missing = own.iter().find_map(|(_, status)| match status {
         RunStatus::Done(_) => None,
         RunStatus::Stopped(0) => Some("not run".to_owned()),
@@ -88,10 +95,22 @@ fn row(preset: Preset, key: &(String, String, String), own: &[(&&Cell, &RunStatu
         mean: ours,
         std: deviation(&done),
         seeds: done.len(),
+        collapsed: reasons.len(),
         paper_mean: paper.as_ref().map(|figure| figure.mean),
         paper_std: paper.as_ref().map(|figure| figure.std),
         difference: ours.zip(paper).map(|(ours, figure)| ours - figure.mean),
         missing,
+        collapse: reasons.first().cloned(),
+    }
+}
+
+/// The seed of a collapsed run and why its result cannot be used.
+fn collapse(cell: &Cell, status: &RunStatus) -> Option<String> {
+    match status {
+        RunStatus::Done(summary) => {
+            Some(format!("seed {}: {}", cell.experiment.seed, summary.collapsed.as_ref()?))
+        }
+        _ => None,
     }
 }
 
@@ -111,6 +130,7 @@ pub fn markdown(rows: &[PaperRow]) -> String {
             _ => "—".to_owned(),
         };
         let ours = if row.mean.is_some() { spread(row.mean, row.std) } else { "not run".to_owned() };
+        let ours = if row.collapsed > 0 { format!("{ours}{MARK}") } else { ours };
         let difference = row.difference.map_or("—".to_owned(), |difference| format!("{difference:+.2}"));
         let paper = spread(row.paper_mean, row.paper_std);
         let words = [&row.dataset, &row.setting, &row.strategy].map(|word| escaped(word));
@@ -119,6 +139,12 @@ pub fn markdown(rows: &[PaperRow]) -> String {
     let heads =
         ["data", "setting", "strategy", "ours (%)", "seeds", "paper (%)", "difference"].map(str::to_owned);
     let mut text = text_table(3, &heads, &rows.iter().map(cells).collect::<Vec<_>>());
+    for row in rows {
+        let Some(why) = &row.collapse else { continue };
+        let of = [&row.dataset, &row.setting, &row.strategy].map(|word| escaped(word)).join(", ");
+        let (some, all, why) = (row.collapsed, seed_count(row.seeds), escaped(why));
+        let _ = write!(text, "\n{MARK} {of}: {some} of {all} collapsed ({why})\n");
+    }
     let mut reasons: Vec<(&str, usize)> = Vec::new();
     for why in rows.iter().filter_map(|row| row.missing.as_deref()) {
         match reasons.iter_mut().find(|(one, _)| *one == why) {
@@ -135,13 +161,14 @@ pub fn markdown(rows: &[PaperRow]) -> String {
 
 /// Rows as CSV.
 pub fn csv(rows: &[PaperRow]) -> String {
-    let head = "dataset,setting,strategy,mean,std,seeds,paper_mean,paper_std,difference";
+    let head = "dataset,setting,strategy,mean,std,seeds,paper_mean,paper_std,difference,collapsed";
     let head = head.split(',').map(str::to_owned).collect();
     let number = |value: Option<f64>| value.map_or(String::new(), |value| format!("{value:.4}"));
     let record = |row: &PaperRow| {
         let words = [&row.dataset, &row.setting, &row.strategy].map(String::clone).to_vec();
         let ours = vec![number(row.mean), number(row.std), row.seeds.to_string()];
-        [words, ours, [row.paper_mean, row.paper_std, row.difference].map(number).to_vec()].concat()
+        let paper = [row.paper_mean, row.paper_std, row.difference].map(number).to_vec();
+        [words, ours, paper, vec![row.collapsed.to_string()]].concat()
     };
     records_as_csv(std::iter::once(head).chain(rows.iter().map(record)))
 }
@@ -150,6 +177,7 @@ pub fn csv(rows: &[PaperRow]) -> String {
 mod tests {
     use super::*;
     use crate::experiments::preset::protocol;
+    use fedtvd_run::collapse::FailedUpdates;
     use fedtvd_run::directory::Summary;
 
     fn done(accuracy: f64) -> RunStatus {
@@ -160,6 +188,8 @@ mod tests {
             accuracy: Some(accuracy),
             last10_accuracy: Some(accuracy),
             collapsed: None,
+            alarms: 0,
+            failed: FailedUpdates::default(),
             seconds: 0.0,
             images_per_second: 0.0,
             peak_memory_bytes: None,
@@ -212,6 +242,23 @@ mod tests {
             csv(&rows)
         );
     }
+
+    #[test]
+    fn a_collapsed_seed_is_marked_counted_and_explained() {
+        let cells =
+            Preset::Skew.cells(&protocol(), &["fmnist".to_owned()], &["fedavg".to_owned()], &[1, 2]).unwrap();
+        let cells: Vec<&Cell> = cells.iter().filter(|cell| cell.experiment.split.alpha == 0.5).collect();
+        let RunStatus::Done(mut broken) = done(0.1) else { panic!("it is done") };
+        broken.collapsed = Some("the loss is not finite from round 7 on".to_owned());
+        let rows = rows(Preset::Skew, &cells, &[done(0.8), RunStatus::Done(broken)], true);
+        assert_eq!((rows[0].seeds, rows[0].collapsed, &rows[0].missing), (2, 1, &None));
+        let text = markdown(&rows);
+        assert!(text.contains("45.00 ± 49.50† |"), "{text}");
+        let note = "† fmnist, split.alpha = 0.5, fedavg: 1 of 2 seeds collapsed (seed 2: the loss is not finite from round 7 on)";
+        assert!(text.contains(note), "{text}");
+        assert!(csv(&rows).ends_with(",1\n"), "{}", csv(&rows));
+    }
+
     #[test]
     fn a_path_with_special_characters_stays_in_its_column() {
         let mut rows = table(true);

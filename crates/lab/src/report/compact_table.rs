@@ -2,6 +2,7 @@
 
 use crate::report::findings::SettingReport;
 use crate::report::heading::last_rounds;
+use crate::report::table::mark;
 use crate::stats::summary::Row;
 use std::fmt::Write as _;
 
@@ -67,7 +68,7 @@ fn cells(row: &Row) -> [String; 7] {
     };
     [
         line.strategy.clone(),
-        points(line.mean) + &spread,
+        points(line.mean) + &spread + &mark(row),
         versus,
         line.wins.zip(row.pairs).map_or_else(none, |(wins, pairs)| format!("{wins}/{pairs}")),
         line.rounds_to_target.map_or_else(|| "never".to_owned(), |rounds| rounds.to_string()),

@@ -4,7 +4,7 @@ use crate::report::findings::Report;
 use crate::stats::summary::Row;
 
 /// Columns of `table.csv`.
-const COLUMNS: [&str; 22] = [
+const COLUMNS: [&str; 26] = [
     "setting",
     "strategy",
     "seeds",
@@ -27,6 +27,10 @@ const COLUMNS: [&str; 22] = [
     "worst_decile",
     "bytes_up",
     "bytes_down",
+    "collapsed",
+    "alarms",
+    "updates",
+    "failed_updates",
 ];
 
 /// `table.csv`: a line per setting and strategy. Accuracies are fractions; values that do not apply are empty.
@@ -56,6 +60,10 @@ pub(super) fn table(report: &Report) -> String {
             field(row.worst_decile),
             row.bytes_up.to_string(),
             row.bytes_down.to_string(),
+            line.collapsed.to_string(),
+            row.alarms.to_string(),
+            row.updates.to_string(),
+            row.failed_updates.to_string(),
         ]
     };
     let rows = report.parts.iter().flat_map(|part| part.rows.iter().map(|row| (&part.setting.title, row)));

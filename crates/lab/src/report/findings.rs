@@ -7,7 +7,8 @@ use crate::figures::{
 use crate::report::heading::{heading, population};
 use crate::report::table::Table;
 use crate::report::timing::Timing;
-use crate::report::{commands, csv, latex, markdown, page};
+use crate::report::troubles::{collapsed, troubles};
+use crate::report::{clients, commands, csv, latex, markdown, page};
 use crate::runs::collection::Collection;
 use crate::runs::record::{Record, Unfinished};
 use crate::runs::setting::{Setting, place};
@@ -54,6 +55,8 @@ pub struct SettingReport {
     pub table: Table,
     /// The verdict in one sentence.
     pub verdict: String,
+    /// A note for each strategy with collapsed seeds; the setting has them among its notes.
+    pub collapsed: Vec<String>,
     /// Its figures.
     pub figures: Vec<Figure>,
     /// Why figures are missing, a sentence for each.
@@ -113,6 +116,7 @@ impl Report {
             ("table.tex".to_owned(), latex::table(self)),
             ("table.csv".to_owned(), csv::table(self)),
             ("curves.csv".to_owned(), csv::curves(self)),
+            ("clients.csv".to_owned(), clients::table(self)),
         ];
         let figures = self.parts.iter().flat_map(|part| &part.figures);
         files.extend(
@@ -123,7 +127,9 @@ impl Report {
     }
 }
 
-fn part(setting: Setting, labels: &[String], options: &ReportOptions) -> SettingReport {
+fn part(mut setting: Setting, labels: &[String], options: &ReportOptions) -> SettingReport {
+    let collapsed = collapsed(&setting.strategies);
+    setting.notes.extend(collapsed.iter().cloned().chain(troubles(&setting.strategies)));
     let rows = rows(&setting, &options.summary);
     let (figures, missing) = setting_figures(&setting, labels);
     let line = heading(&setting);
@@ -131,6 +137,7 @@ fn part(setting: Setting, labels: &[String], options: &ReportOptions) -> Setting
         heading: population(&setting).map_or(line.clone(), |more| format!("{line}\n{more}")),
         table: Table::new(&rows, &options.summary),
         verdict: verdict(&rows),
+        collapsed,
         commands: commands::commands(&setting),
         figures,
         missing,

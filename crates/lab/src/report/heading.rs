@@ -2,7 +2,8 @@
 
 use crate::runs::setting::{Setting, shown};
 use fedtvd_core::round::cohort_size;
-use fedtvd_run::configuration::{Config, Value};
+use fedtvd_run::attack::Attack;
+use fedtvd_run::configuration::{Config, Liars, Value};
 
 /// Data set, clients, split, model, seeds and rounds of a setting.
 pub fn heading(setting: &Setting) -> String {
@@ -54,8 +55,18 @@ fn describe(
         _ => text("model.name"),
     };
     let hardened = if hardened { " · hardened" } else { "" };
+    let liars = liars(value).map_or(String::new(), |liars| format!(" · {liars}"));
     let (set, rounds) = (text("data.set"), text("rounds"));
-    format!("{set} · {clients} · {split} · {model}{hardened} · {seeds} × {rounds} rounds")
+    format!("{set} · {clients} · {split} · {model}{hardened}{liars} · {seeds} × {rounds} rounds")
+}
+
+/// The clients that lie, if any do.
+fn liars(value: &dyn Fn(&'static str) -> Option<Value>) -> Option<Liars> {
+    let number = |path| value(path).and_then(|value| value.number()).unwrap_or_default();
+    let kind = shown(&value("attack.kind")?);
+    let attack = Attack::named(&kind, number("attack.scale"), number("attack.size") as u64)?;
+    let per_round = Some(number("cohort.liars") as usize).filter(|per_round| *per_round > 0);
+    Some(Liars { attack, clients: number("attack.clients") as usize, per_round })
 }
 
 /// The number of seeds of the strategies.

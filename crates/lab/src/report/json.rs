@@ -1,5 +1,6 @@
 //! A report as a JSON document.
 
+use crate::report::clients::{ClientLine, noteworthy};
 use crate::report::findings::{Report, SettingReport};
 use crate::report::timing::Timing;
 use crate::runs::record::Unfinished;
@@ -28,6 +29,7 @@ struct SettingView<'a> {
     baseline: Option<&'a str>,
     verdict: &'a str,
     strategies: &'a [Row],
+    clients: Vec<ClientLine<'a>>,
     notes: &'a [String],
     commands: &'a [String],
 }
@@ -57,6 +59,7 @@ fn setting(part: &SettingReport) -> SettingView<'_> {
         baseline: baseline.map(|row| row.line.strategy.as_str()),
         verdict: &part.verdict,
         strategies: &part.rows,
+        clients: noteworthy(part),
         notes: &part.setting.notes,
         commands: &part.commands,
     }

@@ -3,6 +3,7 @@
 use crate::report::findings::{Report, SettingReport};
 use crate::report::markdown::column;
 use crate::report::table::Rank;
+use crate::report::troubles::MARK;
 use std::fmt::Write as _;
 
 /// `table.tex`: strategies by settings; the whole table if there is one setting.
@@ -13,7 +14,12 @@ pub(super) fn table(report: &Report) -> String {
             let heads: Vec<String> = parts.iter().map(|part| part.setting.title.clone()).collect();
             let columns: Vec<Vec<(String, Option<Rank>)>> =
                 parts.iter().map(|part| column(part, &report.labels)).collect();
+            let titled = |part: &SettingReport| {
+                let title = part.setting.title.clone();
+                part.collapsed.iter().map(move |note| format!("{note}, {title}")).collect::<Vec<_>>()
+            };
             tabular(&heads, &report.labels, &columns)
+                + &footnotes(&parts.iter().flat_map(titled).collect::<Vec<_>>())
         }
     }
 }
@@ -26,7 +32,7 @@ pub(super) fn setting(part: &SettingReport) -> String {
         .columns
         .iter()
         .map(|column| column.cells.iter().map(|cell| (cell.text.clone(), cell.rank)).collect::<Vec<_>>());
-    tabular(&heads, &part.table.labels, &cells.collect::<Vec<_>>())
+    tabular(&heads, &part.table.labels, &cells.collect::<Vec<_>>()) + &footnotes(&part.collapsed)
 }
 
 fn tabular(heads: &[String], labels: &[String], columns: &[Vec<(String, Option<Rank>)>]) -> String {
@@ -41,6 +47,11 @@ fn tabular(heads: &[String], labels: &[String], columns: &[Vec<(String, Option<R
         let _ = writeln!(text, "{} & {} \\\\", escaped(label), cells.join(" & "));
     }
     text + "\\bottomrule\n\\end{tabular}\n"
+}
+
+/// Notes in small print below the table.
+fn footnotes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("\\par{{\\footnotesize {}\\par}}\n", number(note))).collect()
 }
 
 fn cell((text, rank): &(String, Option<Rank>)) -> String {
@@ -60,6 +71,7 @@ fn number(text: &str) -> String {
         match letter {
             '—' => out.push_str("--"),
             '±' => out.push_str("$\\pm$"),
+            MARK => out.push_str("$^\\dagger$"),
             '+' | '-' if letters.peek().is_some_and(char::is_ascii_digit) => out += &format!("${letter}$"),
             '<' => out.push_str("$<$"),
             _ => out += &escaped(&letter.to_string()),

@@ -1,6 +1,7 @@
 //! A report: `findings` computes it once, the other files write it as an HTML page, Markdown, LaTeX, CSV and JSON.
 //! `table` has the columns and cells that all of them show; `heading` and `commands` are the text above and below it.
 
+pub mod clients;
 pub mod commands;
 pub mod compact_table;
 pub(crate) mod csv;
@@ -14,3 +15,4 @@ pub mod slug;
 pub mod table;
 pub(crate) mod text_table;
 pub mod timing;
+pub(crate) mod troubles;

@@ -4,7 +4,7 @@ use crate::figures::{DARK, Figure, LIGHT, dash_array, dashes, escaped};
 use crate::report::findings::{Report, SettingReport, toml};
 use crate::report::latex;
 use std::fmt::Write as _;
-use table::{copy, overview, table, times};
+use table::{clients, copy, overview, table, times};
 
 mod table;
 
@@ -62,6 +62,7 @@ fn section(place: usize, part: &SettingReport, several: bool, labels: &[String])
     }
     text += &table(&part.table, labels);
     text += &copy(&latex::setting(part));
+    text += &clients(part);
     text += &charts(part, labels);
     for why in &part.missing {
         let _ = writeln!(text, "<p class=\"small\">{}</p>", escaped(why));

@@ -1,5 +1,6 @@
 //! A setting's table: columns, cells and their descriptions. Markdown, LaTeX and the HTML page show the same table.
 
+use crate::report::troubles::MARK;
 use crate::stats::summary::{Deviation, LAST, Row, SummaryOptions};
 
 /// One column.
@@ -137,16 +138,21 @@ impl Table {
 }
 
 /// Mean and standard deviation of each row in per cent, and its rank. Means over different seeds are not ranked, and
-/// the number of seeds follows each of them.
+/// the number of seeds follows each of them. A mark shows that seeds collapsed.
 pub fn accuracies(rows: &[Row]) -> Vec<(String, Option<Rank>)> {
     let alike = rows.iter().all(|row| row.seeds == rows[0].seeds);
     let means: Vec<Option<f64>> = rows.iter().map(|row| Some(row.line.mean).filter(|_| alike)).collect();
     let text = |row: &Row| {
         let spread = row.line.std.map_or(String::new(), |std| format!(" ± {}", points(std)));
         let seeds = if alike { String::new() } else { format!(" ({})", row.seeds.len()) };
-        points(row.line.mean) + &spread + &seeds
+        points(row.line.mean) + &spread + &seeds + mark(row).as_str()
     };
     rows.iter().map(text).zip(ranks(&means)).collect()
+}
+
+/// The mark of a strategy with collapsed seeds.
+pub(super) fn mark(row: &Row) -> String {
+    if row.line.collapsed > 0 { MARK.to_string() } else { String::new() }
 }
 
 fn points(share: f64) -> String {

@@ -2,6 +2,7 @@
 //! here trains, and nothing depends on where the directories are.
 
 mod caveats;
+pub mod client_updates;
 pub mod collection;
 pub mod record;
 pub mod setting;

@@ -1,6 +1,8 @@
 //! What a report needs of one run directory.
 
+use crate::runs::client_updates::{ClientUpdates, client_updates};
 use fedtvd_core::round::{ClientId, Drift, RoundRecord, Spread};
+use fedtvd_run::collapse::Detector;
 use fedtvd_run::configuration::{Config, ConfigError};
 use fedtvd_run::directory::{DirectoryError, LAST, Manifest, RunDirectory, Summary};
 use std::collections::BTreeMap;
@@ -34,6 +36,10 @@ pub struct Record {
     pub bytes_down: u64,
     /// Every client whose update was aggregated at least once.
     pub participants: BTreeMap<ClientId, Participant>,
+    /// What became of the updates of every client that was selected.
+    pub client_updates: BTreeMap<ClientId, ClientUpdates>,
+    /// Rounds with an alarm, and their alarms.
+    pub alarms: Vec<(u32, String)>,
     /// Hash of the final model.
     pub model_hash: String,
 }
@@ -148,6 +154,8 @@ impl Record {
             bytes_up: lines.iter().map(|line| line.bytes_up).sum(),
             bytes_down: lines.iter().map(|line| line.bytes_down).sum(),
             participants: participants(lines),
+            client_updates: client_updates(lines),
+            alarms: alarms(lines),
             model_hash: lines.last().map(|line| line.model_hash.clone()).unwrap_or_default(),
             config,
             manifest,
@@ -188,6 +196,16 @@ fn spread(lines: &[RoundRecord]) -> Option<Spread> {
         deviation: mean(|spread| spread.deviation),
         worst_decile: mean(|spread| spread.worst_decile),
     })
+}
+
+/// The recorded alarms; for a run of an earlier version, those that it would have raised.
+fn alarms(lines: &[RoundRecord]) -> Vec<(u32, String)> {
+    let mut detector = Detector::default();
+    let alarm = |line: &RoundRecord| {
+        let found = detector.observe(line);
+        Some((line.round, line.alarm.clone().or(found)?))
+    };
+    lines.iter().filter_map(alarm).collect()
 }
 
 fn participants(lines: &[RoundRecord]) -> BTreeMap<ClientId, Participant> {

@@ -5,6 +5,7 @@ use crate::runs::record::Record;
 use fedtvd_core::rules::notation;
 use fedtvd_core::settings::ParamKind;
 use fedtvd_core::strategy::ALL;
+use fedtvd_run::attack;
 use fedtvd_run::configuration::{Config, Key, Value, keys};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -85,25 +86,34 @@ fn values(config: &Config) -> Values {
         ParamKind::Seed => set.iter().any(|own| own == path),
         _ => !matches!(path, "name" | "seed" | "evaluation.details") && !path.starts_with("strategy."),
     };
-    let keys =
-        keys::ALL.iter().filter(|key| shared(key.path(), &key.param.kind) && !unused(config, key.path()));
+    let keys = keys::ALL
+        .iter()
+        .filter(|key| shared(key.path(), &key.param.kind) && unused(config, key.path()).is_none());
     keys.map(|key| (key.path(), config.get(key.path()))).collect()
 }
 
-/// Whether a key has no influence because it belongs to another kind of split.
-pub fn unused(config: &Config, path: &str) -> bool {
-    let Value::Text(kind) = config.get("split.kind") else { return false };
-    let users: &[&str] = match path {
-        "split.alpha" => &["dirichlet", "hsu", "correlated"],
-        "split.self_balancing" => &["dirichlet"],
-        "split.shards" => &["shards"],
-        "split.labels" => &["labels"],
-        "split.beta" => &["quantity"],
-        "split.correlation" | "split.spread" | "split.alpha_even" => &["correlated"],
-        "split.file" => &["file"],
-        _ => return false,
+/// The key whose value leaves this one without influence, if there is one: the kind of split or of attack, or the mode.
+pub fn unused(config: &Config, path: &str) -> Option<&'static str> {
+    let split = |users: &[&str]| ("split.kind", users.contains(&config.get("split.kind").bare().as_str()));
+    let attack = |uses: fn(&attack::Spec) -> bool| {
+        let kind = config.get("attack.kind").bare();
+        ("attack.kind", attack::ALL.iter().any(|spec| spec.name == kind && uses(spec)))
     };
-    !users.contains(&kind.as_str())
+    let (kind, used) = match path {
+        "split.alpha" => split(&["dirichlet", "hsu", "correlated"]),
+        "split.self_balancing" => split(&["dirichlet"]),
+        "split.shards" => split(&["shards"]),
+        "split.labels" => split(&["labels"]),
+        "split.beta" => split(&["quantity"]),
+        "split.correlation" | "split.spread" | "split.alpha_even" => split(&["correlated"]),
+        "split.file" => split(&["file"]),
+        "strategy.screen" => ("strategy.mode", config.get("strategy.mode").bare() == "hardened"),
+        "attack.clients" | "cohort.liars" => attack(|_| true),
+        "attack.scale" => attack(|spec| spec.scale.is_some()),
+        "attack.size" => attack(attack::Spec::sized),
+        _ => return None,
+    };
+    (!used).then_some(kind)
 }
 
 /// Orders settings by the first key in which they differ: numbers by value, everything else as text.
@@ -131,7 +141,7 @@ fn title(own: &Values, all: &[Values]) -> String {
         let here = find(own, key.path());
         all.iter().map(|values| find(values, key.path())).any(|there| match key.param.kind {
             ParamKind::Seed => there != here,
-            // A key that the other setting lacks is implied by its kind of split.
+            // A key that the other setting lacks is implied by its kind of split or attack.
             _ => matches!((there, &here), (Some(there), Some(here)) if there != *here),
         })
     };

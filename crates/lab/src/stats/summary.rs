@@ -35,6 +35,8 @@ pub struct StrategySummary {
     pub round_std: Option<f64>,
     /// Mean effective number of clients per round.
     pub effective_clients: Option<f64>,
+    /// Seeds whose runs collapsed, so that their results cannot be used.
+    pub collapsed: usize,
 }
 
 /// A summary and what a report adds to it.
@@ -68,6 +70,12 @@ pub struct Row {
     pub bytes_up: f64,
     /// Bytes that they downloaded.
     pub bytes_down: f64,
+    /// Rounds with an alarm, of all seeds.
+    pub alarms: usize,
+    /// Updates of all seeds, without clients that did not answer.
+    pub updates: u64,
+    /// Updates that failed or were rejected.
+    pub failed_updates: u64,
 }
 
 /// Which standard deviation follows the ± of an accuracy.
@@ -144,6 +152,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
             rounds_to_target: mean_curve(records).iter().position(|a| *a >= target).map(|place| place + 1),
             round_std: (!round_stds.is_empty()).then(|| mean(&round_stds)),
             effective_clients: (!effective.is_empty()).then(|| mean(&effective)),
+            collapsed: records.iter().filter(|run| run.summary.collapsed.is_some()).count(),
         },
         seeds: records.iter().map(|record| record.summary.seed).collect(),
         accuracies,
@@ -157,6 +166,9 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         worst_decile: fair(|spread| spread.worst_decile),
         bytes_up: bytes(|record| record.bytes_up),
         bytes_down: bytes(|record| record.bytes_down),
+        alarms: records.iter().map(|record| record.alarms.len()).sum(),
+        updates: records.iter().map(|record| record.summary.failed.updates).sum(),
+        failed_updates: records.iter().map(|record| record.summary.failed.failed_updates).sum(),
     }
 }
 

@@ -12,6 +12,8 @@ pub enum VersusBaseline {
     Worse,
     /// No significant difference.
     NotSignificant,
+    /// Some of its seeds collapsed, so that its mean says little.
+    Collapsed,
 }
 
 /// The significance level.
@@ -23,6 +25,9 @@ impl Row {
     pub fn versus_baseline(&self) -> Option<VersusBaseline> {
         let StrategySummary { difference, .. } = self.line;
         self.pairs?;
+        if self.line.collapsed > 0 {
+            return Some(VersusBaseline::Collapsed);
+        }
         let significant = self.corrected_p.is_some_and(|p| p < LEVEL);
         Some(match difference {
             Some(difference) if significant && difference > 0.0 => VersusBaseline::Better,
@@ -41,13 +46,17 @@ pub fn verdict(rows: &[Row]) -> String {
     if others == 0 {
         let accuracy = 100.0 * baseline.line.mean;
         let seeds = seed_count(baseline.seeds.len());
+        let collapsed = match baseline.line.collapsed {
+            0 => String::new(),
+            _ => format!("; {}", collapses(baseline)),
+        };
         return format!(
-            "{name} reaches {accuracy:.1} % accuracy ({seeds}); there is no other strategy to compare it with."
+            "{name} reaches {accuracy:.1} % accuracy ({seeds}){collapsed}; there is no other strategy to compare it with."
         );
     }
     match seeds {
         0 => return format!("No other strategy shares a seed with {name}, so nothing can be compared."),
-        1 => return "One seed is not enough to compare strategies.".to_owned(),
+        1 => return format!("One seed is not enough to compare strategies{}.", all_collapses(rows)),
         _ => {}
     }
     let of = |outcome: VersusBaseline| -> Vec<&Row> {
@@ -79,10 +88,24 @@ pub fn verdict(rows: &[Row]) -> String {
         };
         parts.push(format!("no significant difference between {name} and {names}"));
     }
+    parts.extend(rows.iter().filter(|row| row.line.collapsed > 0).map(collapses));
     // With few seeds, significance rests on the assumption of the t-test that differences are normal.
     let significant = !better.is_empty() || !worse.is_empty();
     let only = if significant && least < MIN_SEEDS_FOR_P { "only " } else { "" };
     format!("{} ({only}{seeds}).", capital(&parts.join("; ")))
+}
+
+/// "a collapsed in 2 of 5 seeds".
+fn collapses(row: &Row) -> String {
+    let baseline = if row.pairs.is_none() { ", the baseline," } else { "" };
+    let seeds = seed_count(row.seeds.len());
+    format!("{}{baseline} collapsed in {} of {seeds}", row.line.strategy, row.line.collapsed)
+}
+
+/// "; a collapsed in 2 of 5 seeds; b collapsed in 1 of 5 seeds", or nothing.
+fn all_collapses(rows: &[Row]) -> String {
+    let collapsed = rows.iter().filter(|row| row.line.collapsed > 0);
+    collapsed.map(|row| format!("; {}", collapses(row))).collect()
 }
 
 /// "a (+1.2 points) and b (+0.4)"; beyond four, the rest are counted.
@@ -135,17 +158,27 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
         settings.iter().filter(|rows| own(rows)).count()
     };
     // Strategies with the same counts share a clause.
-    let mut alike: Vec<([usize; 3], Vec<String>)> = Vec::new();
+    let mut alike: Vec<([usize; 4], Vec<String>)> = Vec::new();
     for label in labels.iter().filter(|label| *label != baseline) {
-        let counts = [VersusBaseline::Better, VersusBaseline::Worse, VersusBaseline::NotSignificant]
-            .map(|outcome| count(label, outcome));
+        let counts = [
+            VersusBaseline::Better,
+            VersusBaseline::Worse,
+            VersusBaseline::NotSignificant,
+            VersusBaseline::Collapsed,
+        ];
+        let counts = counts.map(|outcome| count(label, outcome));
         match alike.iter_mut().find(|(own, _)| *own == counts) {
             Some((_, names)) => names.push(label.clone()),
             None => alike.push((counts, vec![label.clone()])),
         }
     }
-    let word = |(counts, names): &([usize; 3], Vec<String>)| {
-        let words = ["significantly better in", "significantly worse in", "not significantly different in"];
+    let word = |(counts, names): &([usize; 4], Vec<String>)| {
+        let words = [
+            "significantly better in",
+            "significantly worse in",
+            "not significantly different in",
+            "collapsed in",
+        ];
         let found = counts.iter().zip(words).filter(|(times, _)| **times > 0);
         let found: Vec<String> = found.map(|(times, word)| format!("{word} {times}")).collect();
         (!found.is_empty()).then(|| format!("{} {}", listed(names, "and"), listed(&found, "and")))
@@ -153,7 +186,18 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
     let words: Vec<String> = alike.iter().filter_map(word).collect();
     match words.is_empty() {
         true => format!("{} settings with {baseline} only.", settings.len()),
-        false => format!("Compared with {baseline} in {} settings: {}.", settings.len(), words.join("; ")),
+        false => {
+            let own = |rows: &&&[Row]| rows.iter().any(|row| row.pairs.is_none() && row.line.collapsed > 0);
+            let collapsed = match settings.iter().filter(own).count() {
+                0 => String::new(),
+                some => format!("; {baseline} itself collapsed in {some}"),
+            };
+            format!(
+                "Compared with {baseline} in {} settings: {}{collapsed}.",
+                settings.len(),
+                words.join("; ")
+            )
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Reports on synthetic runs, and statistics compared with SciPy, in one binary to link only once.
 
+mod collapses;
 mod comparisons;
 mod files;
 mod runs;

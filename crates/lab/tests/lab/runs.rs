@@ -2,11 +2,23 @@
 
 use fedtvd_core::round::{ClientRecord, RoundRecord, Spread};
 use fedtvd_lab::runs::record::Record;
+use fedtvd_run::collapse::{Detector, FailedUpdates};
 use fedtvd_run::configuration::Config;
 use fedtvd_run::directory::{Fingerprint, Manifest, Summary};
 
 /// A finished run with these changes to the default configuration and this accuracy in each round.
 pub(crate) fn run(strategy: &str, seed: u64, accuracy: &[f64], changes: &[&str]) -> Record {
+    run_of(strategy, seed, accuracy, changes, |_| {})
+}
+
+/// The same with changed rounds, and what they show about a collapse.
+pub(crate) fn run_of(
+    strategy: &str,
+    seed: u64,
+    accuracy: &[f64],
+    changes: &[&str],
+    change: impl FnOnce(&mut [RoundRecord]),
+) -> Record {
     let mut config = Config::default().with_strategy(strategy).with_seed(seed);
     for change in changes {
         config.set(change).expect("tests set keys that exist");
@@ -14,9 +26,12 @@ pub(crate) fn run(strategy: &str, seed: u64, accuracy: &[f64], changes: &[&str])
     // As read from a run directory.
     let config = Config::parse(&config.resolved()).expect("what is printed reads back");
     let details = changes.contains(&"evaluation.details=true");
-    let lines: Vec<RoundRecord> =
+    let mut lines: Vec<RoundRecord> =
         accuracy.iter().zip(1..).map(|(&accuracy, round)| line(round, accuracy, details)).collect();
-    let (manifest, summary) = (manifest(strategy, seed), summary(strategy, seed, accuracy.len() as u32));
+    change(&mut lines);
+    let failed = Detector::of(&lines).failed_updates().clone();
+    let summary = Summary { failed, ..summary(strategy, seed, accuracy.len() as u32) };
+    let manifest = manifest(strategy, seed);
     Record::new(config, manifest, summary, &lines).expect("every round has an accuracy")
 }
 
@@ -99,6 +114,8 @@ fn summary(strategy: &str, seed: u64, rounds: u32) -> Summary {
         accuracy: Some(0.0),
         last10_accuracy: Some(0.0),
         collapsed: None,
+        alarms: 0,
+        failed: FailedUpdates::default(),
         seconds: 1.0,
         images_per_second: 1.0,
         peak_memory_bytes: None,

@@ -3,6 +3,7 @@
 use crate::runs::{grid, run};
 use crate::{report, summary_options};
 use fedtvd_lab::report::findings::{Report, ReportOptions};
+use fedtvd_lab::report::heading::heading;
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::runs::record::Unfinished;
 
@@ -33,6 +34,18 @@ fn a_key_without_influence_does_not_separate_settings() {
         .to_vec();
     let report = report(alike);
     assert_eq!((report.parts.len(), report.parts[0].rows[0].seeds.len()), (1, 1));
+}
+
+#[test]
+fn liars_are_a_setting_of_their_own_that_its_heading_describes() {
+    let attacks = [&[][..], &["attack.clients=5"], &["attack.kind=sign-flip", "attack.clients=2"]];
+    let report = report(attacks.map(|attack| run("fedavg", 1, &[0.5], attack)).to_vec());
+    let titles: Vec<&str> = report.parts.iter().map(|part| part.setting.title.as_str()).collect();
+    // Without an attack, the number of liars has no influence.
+    assert_eq!(titles, ["attack.kind = sign-flip", "attack.kind = none"]);
+    let headings: Vec<String> = report.parts.iter().map(|part| heading(&part.setting)).collect();
+    assert!(!headings[1].contains("clients lie"), "{headings:?}");
+    assert!(headings[0].contains(" · 2 clients lie (sign-flip, scale 1) · "), "{headings:?}");
 }
 
 #[test]

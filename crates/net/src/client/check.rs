@@ -27,7 +27,7 @@ pub fn check(options: &Options) -> Result<Checked, JoinError> {
         connection.hello().await
     })?;
     let data = options.data.read(&welcome.schema)?;
-    Site::new(&welcome, &data.samples, &data.class_names, &options.folder)?;
+    Site::new(&welcome, options, &data)?;
     let (training, holdout) = (data.samples.train_rows(), data.samples.test_rows().len());
     Ok(Checked { welcome, training, holdout, notes: data.notes })
 }

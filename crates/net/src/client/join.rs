@@ -1,10 +1,12 @@
 //! `join`: a client that connects, pulls work, and reconnects after every failure until the federation is over.
 
 use crate::client::backoff::Backoff;
+use crate::client::enrol::enrol;
 use crate::client::site::Site;
 use crate::client::site_data::Readable;
 use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, Task};
 use crate::wire;
+use fedtvd_run::attack::Attack;
 use fedtvd_run::directory::{FileError, sha256};
 use prost::bytes::Bytes;
 use std::io::ErrorKind;
@@ -22,6 +24,8 @@ pub struct Options {
     pub data: SiteData,
     /// Folder for what it must remember between rounds.
     pub folder: PathBuf,
+    /// How it lies to the server; `None` for an honest client.
+    pub attack: Option<Attack>,
 }
 
 /// What a client reports to its user.
@@ -166,8 +170,8 @@ async fn session(
     let Some((_, data)) = read else { return Err(ConnectionError::Lost("no data".to_owned()).into()) };
     let data = data.clone().standardised(&welcome.run, &mut connection).await?;
     let mut site = {
-        let (welcome, folder) = (welcome.clone(), options.folder.clone());
-        blocking(move || Site::new(&welcome, &data.samples, &data.class_names, &folder)).await?
+        let (welcome, options) = (welcome.clone(), options.clone());
+        blocking(move || Site::new(&welcome, &options, &data)).await?
     };
     let run = welcome.run.clone();
     report(&Progress::Joined(welcome.clone()));
@@ -178,7 +182,7 @@ async fn session(
             // less and less often.
             Task::Wait => backoff.reset(),
             Task::Finished(finished) => return Ok(finished),
-            Task::Survey(survey) => connection.enrol(site.enrolment(&run, &survey)?).await?,
+            Task::Survey(survey) => enrol(&mut connection, &mut site, &run, &survey).await?,
             Task::Evaluate(round, model) => {
                 let found;
                 (site, found) = blocking(move || {

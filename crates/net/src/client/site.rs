@@ -1,6 +1,8 @@
 //! A site: its data, its trainer, and what it remembers between rounds. Only updates, counts of the hold-out and the
 //! requested label statistic leave it.
 
+use crate::client::join::Options;
+use crate::client::site_data::Readable;
 use crate::wire;
 use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
@@ -11,9 +13,10 @@ use fedtvd_core::train::client::train;
 use fedtvd_core::train::{Augment, Evaluation, Samples, Trainer as _};
 use fedtvd_data::set::LoadError;
 use fedtvd_nn::{Cpu, CpuError};
+use fedtvd_run::attack::{Attack, Place};
 use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::{doing, sync, write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -23,6 +26,10 @@ pub(crate) struct Site {
     cpu: Cpu,
     layout: Arc<Layout>,
     data: ClientData,
+    /// Number of hold-out samples that it claims to have.
+    pub(crate) holdout: u64,
+    /// How it lies to the server.
+    attack: Option<Attack>,
     /// Folder for the memories of this run.
     folder: PathBuf,
 }
@@ -91,13 +98,14 @@ pub enum SiteError {
 }
 
 impl Site {
-    /// A site for the run that the server's welcome describes; memories are stored below `folder`.
+    /// A site for the run that the server's welcome describes.
     pub(crate) fn new(
         welcome: &wire::Welcome,
-        samples: &Arc<Samples>,
-        names: &[String],
-        folder: &Path,
+        options: &Options,
+        data: &Readable,
     ) -> Result<Self, SiteError> {
+        let Readable { samples, class_names: names, .. } = data;
+        let attack = options.attack;
         let network: Network = serde_json::from_str(&welcome.network)
             .map_err(|error| SiteError::Unreadable { what: "a model", why: error.to_string() })?;
         let (ours, classes) = (samples.shape(), samples.classes());
@@ -105,11 +113,12 @@ impl Site {
             let (theirs, their_classes) = (network.input, network.classes);
             return Err(SiteError::Shape { theirs, their_classes, ours, classes });
         }
-        if welcome.classes != names {
-            return Err(SiteError::Classes { theirs: welcome.classes.clone(), ours: names.to_vec() });
+        if welcome.classes != *names {
+            return Err(SiteError::Classes { theirs: welcome.classes.clone(), ours: names.clone() });
         }
         let layout = Arc::new(Layout::of(&network)?);
         let rows: Vec<u32> = (0..samples.train_rows() as u32).collect();
+        let samples = &attack.map_or_else(|| Arc::clone(samples), |attack| attack.samples(samples, &rows));
         let mut counts = vec![0; classes];
         for row in &rows {
             counts[samples.labels()[*row as usize] as usize] += 1;
@@ -125,9 +134,10 @@ impl Site {
         }
         let cpu = Cpu::new(&network, Arc::clone(&samples))?;
         let holdout = samples.test_rows();
-        let folder = folder.join(&welcome.run).join(welcome.client.to_string());
+        let folder = options.folder.join(&welcome.run).join(welcome.client.to_string());
         let data = ClientData { rows, holdout, counts };
-        Ok(Self { client: welcome.client, cpu, layout, data, folder })
+        let holdout = data.holdout.len() as u64;
+        Ok(Self { client: welcome.client, cpu, layout, data, holdout, attack, folder })
     }
 
     /// The answer to a survey: only what it asks for.
@@ -140,13 +150,22 @@ impl Site {
             let why = format!("a reference over {} classes", reference.classes());
             return Err(SiteError::Unreadable { what: "a survey", why });
         }
-        let statistic = ask.answer(&self.data.counts, &reference);
+        let counts = match &self.attack {
+            None => self.data.counts.clone(),
+            Some(attack) => attack.counts(&self.data.counts, &reference),
+        };
+        let statistic = ask.answer(&counts, &reference);
         Ok(wire::Enrolment {
             run: run.to_owned(),
-            size: size(&self.data.counts),
+            size: size(&counts),
             statistic: serde_json::to_string(&statistic).expect("a statistic is plain data"),
-            holdout: self.data.holdout.len() as u64,
+            holdout: self.holdout,
         })
+    }
+
+    /// Whether it reports what it finds when it evaluates a model.
+    pub(crate) fn evaluates_honestly(&self) -> bool {
+        !self.attack.is_some_and(|attack| attack.acts_on(Place::Evaluation))
     }
 
     /// The bytes of an update, trained as a job says. What the site must remember is on disk before this returns.
@@ -169,9 +188,12 @@ impl Site {
         };
         match train(&strategy, &job, &self.data, memory.as_ref(), &mut self.cpu) {
             Err(failure) => Ok(Err(failure)),
-            Ok((upload, memory)) => {
+            Ok((mut upload, memory)) => {
                 if !memory.is_empty() {
                     self.learn(&job, &memory)?;
+                }
+                if let Some(attack) = &self.attack {
+                    attack.update(&mut upload, &job, strategy.local.needs().mu, &self.data.counts);
                 }
                 Ok(Ok(upload.to_bytes()))
             }
@@ -180,9 +202,13 @@ impl Site {
 
     /// Evaluates a model on the hold-out.
     pub(crate) fn evaluate(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
+        let classes = self.data.counts.len();
+        if let Some(found) = self.attack.and_then(|attack| attack.evaluation(classes, self.holdout)) {
+            return Ok(found);
+        }
         let params = Params::from_safetensors(bytes, &self.layout).map_err(|error| error.to_string())?;
         if self.data.holdout.is_empty() {
-            return Ok(Evaluation::empty(self.data.counts.len()));
+            return Ok(Evaluation::empty(classes));
         }
         self.cpu.evaluate(&params, &self.data.holdout, None).map_err(|error| error.to_string())
     }

@@ -7,7 +7,7 @@ use crate::server::refusal::{Refusal, plain};
 use crate::wire;
 use fedtvd_core::bytes::{UploadStream, upload_head};
 use fedtvd_core::labels::Statistic;
-use fedtvd_core::round::{ClientFailure, ClientId, Job, Profile, enrolment};
+use fedtvd_core::round::{ClientFailure, ClientId, Job, Mode, Profile, enrolment};
 use fedtvd_core::train::Evaluation;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -78,30 +78,40 @@ impl Coordinator {
     /// Enrols a client, or checks that its profile has not changed.
     pub(crate) fn enrol(&self, member: &Member, enrolment: &wire::Enrolment) -> Result<(), Refusal> {
         self.note_contact(member, Some(&enrolment.run))?;
-        let client = member.id;
-        if enrolment.size > member.max_size {
-            return Err(Refusal::AboveListed { client, size: enrolment.size, most: member.max_size });
+        let (client, size, holdout) = (member.id, enrolment.size, enrolment.holdout);
+        // In hardened mode a claim above the listed size counts as the listed size, so nothing is gained by it.
+        let hardened = self.terms.run.mode == Mode::Hardened;
+        if size > member.max_size && !hardened {
+            return Err(Refusal::AboveListed { client, size, most: member.max_size });
         }
-        let (holdout, most) = (enrolment.holdout, member.max_size.min(LARGEST_HOLDOUT));
+        let most = if hardened { LARGEST_HOLDOUT } else { member.max_size.min(LARGEST_HOLDOUT) };
         if holdout > most {
             return Err(Refusal::HoldoutAboveListed { client, holdout, most });
         }
         let statistic: Statistic = serde_json::from_str(&enrolment.statistic)
             .map_err(|error| Refusal::Statistic(error.to_string()))?;
+        let listed = (size > member.max_size).then_some(member.max_size);
+        let profile = Profile { listed, ..Profile::new(client, size, statistic) };
         let mut inner = self.inner();
+        if inner.present.get(&client).is_some_and(|known| *known != holdout) {
+            return Err(enrolment::Refusal::Changed { client }.into());
+        }
         if inner.histograms.is_some() {
-            self.collect(&mut inner, client, enrolment.size, statistic)?;
+            self.collect(&mut inner, profile)?;
         } else {
             if inner.roster_closed && inner.enrolled.profile(client).is_none() {
                 return Err(enrolment::Refusal::RosterClosed { client }.into());
             }
-            let profile = Profile { client, size: enrolment.size, statistic };
             inner.enrolled.enrol(&self.terms.run, profile)?;
         }
-        let new = inner.present.insert(client, enrolment.holdout).is_none();
+        let new = inner.present.insert(client, holdout).is_none();
         drop(inner);
         if new {
-            let (name, size) = (member.name.clone(), enrolment.size);
+            let name = member.name.clone();
+            if let Some(listed) = listed {
+                let note = format!("{name} claims {size} samples and counts with the {listed} listed for it");
+                (self.log)(&Event::Note { note });
+            }
             (self.log)(&Event::Enrolled { client, name, size });
         }
         self.notify_driver();
@@ -109,14 +119,9 @@ impl Coordinator {
     }
 
     /// Collects a client's label counts for the reference.
-    fn collect(
-        &self,
-        inner: &mut Inner,
-        client: ClientId,
-        size: u64,
-        statistic: Statistic,
-    ) -> Result<(), Refusal> {
-        let Statistic::Histogram(counts) = statistic else {
+    fn collect(&self, inner: &mut Inner, profile: Profile) -> Result<(), Refusal> {
+        let (client, size, counted) = (profile.client, profile.size, profile.counted_size());
+        let Statistic::Histogram(counts) = profile.statistic else {
             return Err(Refusal::Statistic("the server asks for label counts".to_owned()));
         };
         if counts.len() != self.terms.classes {
@@ -128,10 +133,10 @@ impl Coordinator {
             return Err(enrolment::Refusal::CountsSum { client, sum, size }.into());
         }
         let known = inner.histograms.get_or_insert_default();
-        if known.get(&client).is_some_and(|known| *known != counts) {
+        if known.get(&client).is_some_and(|(_, known)| *known != counts) {
             return Err(enrolment::Refusal::Changed { client }.into());
         }
-        known.insert(client, counts);
+        known.insert(client, (counted, counts));
         Ok(())
     }
 
@@ -279,10 +284,9 @@ impl Coordinator {
         if sum > u128::from(most) {
             return Err(Refusal::BadCounts(format!("{sum} samples; the client's hold-out has {most}")));
         }
-        if !counts.loss.is_finite() || counts.loss < 0.0 {
-            return Err(Refusal::BadCounts(format!("a loss of {}", counts.loss)));
-        }
-        let evaluation = Evaluation { loss: counts.loss, confusion: counts.confusion.clone() };
+        // A broken model has no finite loss at any honest client; their predictions count all the same.
+        let loss = if counts.loss >= 0.0 { counts.loss } else { f64::NAN };
+        let evaluation = Evaluation { loss, confusion: counts.confusion.clone() };
         evaluating.counts.insert(member.id, evaluation);
         drop(inner);
         self.notify_driver();

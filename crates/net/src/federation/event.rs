@@ -98,6 +98,22 @@ pub enum Event {
         /// Clients that did not answer in time.
         late: Vec<ClientId>,
     },
+    /// The run went back to an earlier round.
+    RolledBack {
+        /// The last round before it.
+        from: u32,
+        /// The round after which the run continues; 0 for the start.
+        to: u32,
+        /// The folder with what was discarded.
+        record: String,
+    },
+    /// A round raised an alarm.
+    Alarm {
+        /// The round, counted from 1.
+        round: u32,
+        /// What a person should look at.
+        alarm: String,
+    },
     /// A note for the operator.
     Note {
         /// The text.
@@ -136,6 +152,10 @@ impl fmt::Display for Event {
             Self::Closed { round, accepted, late } => {
                 write!(f, "round {round}: closed with {accepted} updates; without clients {late:?}")
             }
+            Self::RolledBack { from, to, record } => {
+                write!(f, "rolled back from round {from} to round {to}; later rounds are kept in {record}")
+            }
+            Self::Alarm { round, alarm } => write!(f, "alarm: round {round}: {alarm}"),
             Self::Note { note } => write!(f, "note: {note}"),
         }
     }

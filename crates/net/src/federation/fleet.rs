@@ -34,7 +34,8 @@ pub(crate) struct Federation {
     /// The open round.
     round: u32,
     roster: Vec<Profile>,
-    /// Clients whose update was accepted in the open round.
+    /// Clients that answered in the open round, with an update or with the reason why there is none: those whose
+    /// training fails on a broken model must be able to say that it is broken.
     answered: BTreeSet<ClientId>,
     /// Accuracy after the last round.
     accuracy: Option<f64>,
@@ -127,7 +128,7 @@ impl Fleet for Federation {
         let (replies, down) = self.answers(jobs)?;
         let updates = || replies.iter().filter_map(|(client, reply)| Some((*client, reply.update()?)));
         let up = updates().map(|(_, update)| update.bytes).sum();
-        self.answered = updates().map(|(client, _)| client).collect();
+        self.answered = replies.keys().copied().collect();
         let updates = Stored::new(&self.coordinator.ledger, self.round, replies).map_err(failed)?;
         Ok(Answers { updates: Box::new(updates), traffic: Some(Traffic { up, down }) })
     }
@@ -144,9 +145,7 @@ impl Fleet for Federation {
             }
             Evaluator::Clients(patience) => {
                 let bytes = Bytes::from(model.to_safetensors());
-                let evaluated =
-                    self.coordinator.evaluate(self.round, bytes, self.answered.clone(), *patience);
-                Assessment::from(&evaluated?)
+                self.coordinator.evaluate(self.round, bytes, self.answered.clone(), *patience)?
             }
         };
         self.accuracy = assessment.accuracy;

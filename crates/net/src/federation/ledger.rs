@@ -172,13 +172,24 @@ impl Ledger {
         })
     }
 
-    /// Removes the updates of all rounds before this one.
-    pub fn clean(&self, before: u32) -> Result<(), LedgerError> {
+    /// The rounds of the ledger, oldest first, and their folders.
+    pub(super) fn rounds(&self) -> Result<Vec<(u32, PathBuf)>, LedgerError> {
+        let mut rounds = Vec::new();
         for entry in fs::read_dir(&self.folder).map_err(doing("reading", &self.folder))? {
             let path = entry.map_err(doing("reading", &self.folder))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let round: Option<u32> = name.strip_prefix("round-").and_then(|round| round.parse().ok());
-            if round.is_none_or(|round| round >= before) || !path.join("open.json").exists() {
+            if let Some(round) = name.strip_prefix("round-").and_then(|round| round.parse().ok()) {
+                rounds.push((round, path));
+            }
+        }
+        rounds.sort();
+        Ok(rounds)
+    }
+
+    /// Removes the updates of all rounds before this one.
+    pub fn clean(&self, before: u32) -> Result<(), LedgerError> {
+        for (round, path) in self.rounds()? {
+            if round >= before || !path.join("open.json").exists() {
                 continue;
             }
             for update in fs::read_dir(&path).map_err(doing("reading", &path))? {

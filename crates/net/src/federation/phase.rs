@@ -12,8 +12,8 @@ use std::time::Instant;
 pub(crate) struct Inner {
     /// The state with the growing roster, against which new clients are checked.
     pub(crate) enrolled: State,
-    /// The clients' label counts, while they are collected for the reference.
-    pub(crate) histograms: Option<BTreeMap<ClientId, Vec<u64>>>,
+    /// The size that each client counts as, and its label counts, while they are collected for the reference.
+    pub(crate) histograms: Option<BTreeMap<ClientId, (u64, Vec<u64>)>>,
     /// Clients that enrolled with this process, and the size of their hold-outs.
     pub(crate) present: BTreeMap<ClientId, u64>,
     /// Clients that were in contact, and when last.

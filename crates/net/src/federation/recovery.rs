@@ -58,13 +58,8 @@ impl Ledger {
     /// Removes rounds after this one: a damaged checkpoint made the run fall back, and their updates belong to a model
     /// that may not come again.
     pub(crate) fn discard_after(&self, last: u32) -> Result<(), LedgerError> {
-        for entry in fs::read_dir(&self.folder).map_err(doing("reading", &self.folder))? {
-            let path = entry.map_err(doing("reading", &self.folder))?.path();
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let round: Option<u32> = name.strip_prefix("round-").and_then(|round| round.parse().ok());
-            if round.is_some_and(|round| round > last) {
-                fs::remove_dir_all(&path).map_err(doing("removing", &path))?;
-            }
+        for (_, path) in self.rounds()?.into_iter().filter(|(round, _)| *round > last) {
+            fs::remove_dir_all(&path).map_err(doing("removing", &path))?;
         }
         Ok(sync(&self.folder)?)
     }

@@ -5,8 +5,7 @@ use crate::federation::stored::Reply;
 use crate::federation::{Coordinator, Event};
 use crate::wire;
 use fedtvd_core::labels::Reference;
-use fedtvd_core::round::{ClientId, Job, Profile};
-use fedtvd_core::train::Evaluation;
+use fedtvd_core::round::{Assessment, ClientId, Job, Profile, hardened};
 use fedtvd_run::fleet::FleetFailure;
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -31,8 +30,9 @@ impl Coordinator {
         })?;
         if let Some(known) = inner.histograms.take() {
             let known = known.iter().filter(|(client, _)| inner.can_answer(**client));
-            let counts = known.map(|(_, counts)| counts.as_slice());
-            inner.enrolled.reference = Reference::aggregated(counts).map_err(FleetFailure::Reference)?;
+            let known: Vec<_> = known.map(|(_, (size, counts))| (*size, counts.as_slice())).collect();
+            let reference = hardened::reference(self.terms.run.mode, &known);
+            inner.enrolled.reference = reference.map_err(FleetFailure::Reference)?;
             inner.present.clear();
             self.notify_clients();
         }
@@ -128,14 +128,14 @@ impl Coordinator {
         if inner.stop { Err(FleetFailure::Stopped) } else { Ok(inner) }
     }
 
-    /// Evaluates a model on these clients' hold-outs, summed in client order; clients that do not answer are left out.
+    /// Evaluates a model on these clients' hold-outs, in client order; clients that do not answer are left out.
     pub fn evaluate(
         &self,
         round: u32,
         model: Bytes,
         asked: BTreeSet<ClientId>,
         patience: Duration,
-    ) -> Result<Evaluation, FleetFailure> {
+    ) -> Result<Assessment, FleetFailure> {
         self.inner().phase = Phase::Evaluating(Evaluating { round, model, asked, counts: BTreeMap::new() });
         self.notify_clients();
         let mut inner = self.wait_until(patience, |inner| match &inner.phase {
@@ -145,11 +145,12 @@ impl Coordinator {
             }
             _ => true,
         })?;
-        let mut total = Evaluation::empty(self.terms.classes);
-        if let Phase::Evaluating(evaluating) = std::mem::replace(&mut inner.phase, Phase::Between) {
-            evaluating.counts.values().for_each(|counts| total.add(counts));
-        }
-        Ok(total)
+        Ok(match std::mem::replace(&mut inner.phase, Phase::Between) {
+            Phase::Evaluating(Evaluating { counts, .. }) => {
+                Assessment::by_clients(self.terms.run.mode, counts.values())
+            }
+            _ => Assessment::default(),
+        })
     }
 
     /// Ends the federation: waits until all clients are informed, but no longer than `patience`.

@@ -4,12 +4,14 @@ use crate::federation::coordinator::Terms;
 use crate::federation::dataset_info::DatasetInfo;
 use crate::federation::fleet::{Evaluator, Federation};
 use crate::federation::ledger::{Ledger, LedgerError};
+use crate::federation::rollback::{restart_memories, roll_back};
 use crate::federation::server_evaluator::server_evaluator;
 use crate::federation::table_schema::TableSchema;
 use crate::federation::{Coordinator, Event, Log};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
-use fedtvd_core::round::{ClientId, State};
+use fedtvd_core::round::hardened::SmallCohort;
+use fedtvd_core::round::{ClientId, Run, State, hardened};
 use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
@@ -32,14 +34,16 @@ use thiserror::Error;
 pub struct Options {
     /// The only clients that may take part; the first round waits for all of them.
     pub roster: Option<BTreeSet<ClientId>>,
-    /// Without a roster: number of clients that the first round waits for.
-    pub least: usize,
+    /// Without a roster: number of clients that the first round waits for, if not as few as the mode allows.
+    pub least: Option<usize>,
     /// How long a round waits for answers; `None` for no limit.
     pub deadline: Option<Duration>,
     /// Whether clients evaluate the model on their hold-outs even if the server has a test set.
     pub clients_evaluate: bool,
     /// Number of threads that evaluate the model on the server.
     pub workers: usize,
+    /// The round to go back to before the run continues; 0 for the start.
+    pub rollback: Option<u32>,
 }
 
 /// Why a federation cannot start.
@@ -70,6 +74,12 @@ pub enum FederationError {
     /// Simulated dropouts, which a federation does not have.
     #[error("cohort.absent and cohort.partial are for simulations; real clients drop out by themselves")]
     Dropout,
+    /// Rounds with too few clients for hardened mode.
+    #[error(transparent)]
+    Cohort(#[from] SmallCohort),
+    /// Simulated liars, which a federation does not have.
+    #[error("attack.kind is for simulations; in a federation, a client lies with fedtvd join --attack")]
+    Attack,
     /// A data set that the server does not have and whose shape is unknown.
     #[error(
         "data.set = \"{0}\" is not on this machine, and its shape is unknown; name a data set of the catalogue, or a site's \
@@ -79,6 +89,9 @@ pub enum FederationError {
     /// The directory holds a run of another configuration.
     #[error("{0} holds a run of another configuration; leave the configuration out to resume it")]
     OtherConfig(String),
+    /// A rollback of a run that does not exist.
+    #[error("{0} holds no federation that could be rolled back")]
+    NoFederation(String),
     /// The directory holds a simulation.
     #[error("{0} holds a simulation; choose another --out")]
     Simulation(String),
@@ -115,12 +128,16 @@ pub fn prepare(
     mut options: Options,
     log: Log,
 ) -> Result<Ready, FederationError> {
-    let existing = existing_config(out, config)?;
-    let config = existing.clone().or_else(|| config.cloned()).unwrap_or_default();
+    let config = config.map(Config::for_federation);
+    let existing = existing_config(out, config.as_ref())?;
+    if existing.is_none() && options.rollback.is_some() {
+        return Err(FederationError::NoFederation(out.display().to_string()));
+    }
+    let config = existing.clone().or(config).unwrap_or_else(|| Config::default().for_federation());
     options.roster = roster(out, options.roster)?;
     let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
     experiment.run.fixed_roster = options.roster.is_some();
-    check_feasible(&experiment)?;
+    let least = check_feasible(&experiment, &options)?;
     let info = DatasetInfo::find(&experiment, places, options.clients_evaluate)?;
     if info.open() && !experiment.run.fixed_roster {
         return Err(FederationError::NeedsRoster("a schema without all centres and scales".into()));
@@ -131,14 +148,17 @@ pub fn prepare(
         None => create(out, &config, &experiment, &info, &model)?,
     };
     let ledger = Ledger::open(&directory.file("federation"))?;
+    roll_back(&directory, &ledger, &model.layout, options.rollback, &log)?;
     let resolved = experiment.reference.resolve(info.classes);
     let resolved = resolved.map_err(SimulationError::from).map_err(RunError::from)?;
     let aggregated = resolved.is_none();
     let reference = resolved.unwrap_or_else(|| Reference::uniform(info.classes));
     let params = Params::initial(Arc::clone(&model.layout), experiment.seed);
-    let (restored, checkpoints) = restore(&directory, &model.layout, &log)?;
+    let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
+    let (restored, checkpoints) = restore(&directory, checkpoints, &model.layout, &log)?;
     let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
     let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, params, reference));
+    restart_memories(&directory, &experiment.run, &mut state, &log)?;
     ledger.discard_after(state.round)?;
     // Clients may connect before their round is gathered, and are checked against the opening of the round.
     if let Some(opening) = ledger.opening(state.round)? {
@@ -167,7 +187,7 @@ pub fn prepare(
     if let Some(summary) = directory.summary().map_err(RunError::from)? {
         return Ok(Ready { coordinator, work: Work::Farewell(summary) });
     }
-    let fleet = Federation::new(Arc::clone(&coordinator), options.least.max(1), options.deadline, evaluator);
+    let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
     let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_network(model.network);
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
@@ -192,13 +212,20 @@ fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>
     Ok(Some(existing))
 }
 
-/// Refuses experiments that a federation cannot run.
-fn check_feasible(experiment: &Experiment) -> Result<(), FederationError> {
+/// Refuses experiments that a federation cannot run; otherwise, the number of clients that the first round waits for.
+fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, FederationError> {
     if experiment.dropout.any() {
         return Err(FederationError::Dropout);
     }
+    if experiment.liars.is_some() {
+        return Err(FederationError::Attack);
+    }
+    let Run { mode, fraction, .. } = experiment.run;
+    let least = options.least.unwrap_or_else(|| hardened::fewest_clients(mode, fraction)).max(1);
+    let clients = options.roster.as_ref().map_or(least, BTreeSet::len);
+    hardened::check_cohort(mode, fraction, clients)?;
     if experiment.run.fixed_roster {
-        return Ok(());
+        return Ok(least);
     }
     if !experiment.run.strategy.local.needs().carries.is_empty() {
         return Err(FederationError::NeedsRoster(experiment.run.strategy.label.clone()));
@@ -207,7 +234,7 @@ fn check_feasible(experiment: &Experiment) -> Result<(), FederationError> {
         ReferenceSource::Aggregated => {
             Err(FederationError::NeedsRoster("labels.reference = aggregated".into()))
         }
-        ReferenceSource::Uniform | ReferenceSource::Given(_) => Ok(()),
+        ReferenceSource::Uniform | ReferenceSource::Given(_) => Ok(least),
     }
 }
 
@@ -279,11 +306,12 @@ fn roster(
 /// The newest usable checkpoint that `rounds.jsonl` reaches, and the run's checkpoints.
 fn restore(
     directory: &RunDirectory,
+    checkpoints: Checkpoints,
     layout: &Arc<Layout>,
     log: &Log,
 ) -> Result<(Option<State>, Checkpoints), FederationError> {
     let done = directory.lines().map_err(RunError::from)?.len() as u32;
-    let found = Checkpoints::find(directory.file("checkpoint"), layout, done).map_err(RunError::from)?;
+    let found = checkpoints.find(layout, done).map_err(RunError::from)?;
     for note in found.notes {
         log(&Event::Note { note });
     }

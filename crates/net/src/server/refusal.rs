@@ -292,6 +292,7 @@ fn update_code(failure: &ClientFailure) -> &'static str {
         ClientFailure::Steps { .. } => "update-steps",
         ClientFailure::Reach { .. } => "update-reach",
         ClientFailure::NegativeVariance { .. } => "update-variance",
+        ClientFailure::BeyondBound { .. } => "update-norm",
         ClientFailure::Recorded(_) => "update-recorded",
     }
 }

@@ -132,7 +132,7 @@ async fn every_wrong_identity_and_ticket_has_a_code_in_the_log_and_a_sentence_fo
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_without_tls_is_refused() {
     let stage = Stage::new(1);
-    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let options = Options { least: Some(1), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&["model.name=logistic"]), options);
     let answer = Puppet::dial(&running.address(), &Security::Claimed("0".to_owned()), 0).await;
     assert!(answer.is_err());
@@ -162,7 +162,7 @@ async fn a_client_that_is_revoked_while_it_waits_gets_no_work() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_revoked_client_is_refused_before_its_request_is_read_and_text_of_others_is_truncated_in_the_log() {
     let stage = Stage::new(2);
-    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let options = Options { least: Some(1), workers: 1, ..Options::default() };
     let running = stage.serve("run", &config(&["model.name=logistic"]), options);
     let mut zero = running.puppet(&stage, 0).await;
     let run = "\n".repeat(10_000);

@@ -3,10 +3,13 @@
 
 mod bad_updates;
 mod columns;
+mod false_evaluation;
 mod identity;
 mod leaving;
+mod liar;
 mod one_hot;
 mod puppet;
+mod rollback;
 mod roster;
 mod stage;
 mod versions;

@@ -30,9 +30,10 @@ pub(crate) struct Running {
     driver: JoinHandle<bool>,
 }
 
-/// The configuration of these keys.
+/// The configuration of these keys, in paper mode unless they say otherwise: weights can be computed by hand.
 pub(crate) fn config(settings: &[&str]) -> Config {
     let mut config = Config::default();
+    config.set("strategy.mode=paper").unwrap();
     for setting in settings {
         config.set(setting).unwrap();
     }

@@ -19,7 +19,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A server without TLS on a free port.
 fn serve(stage: &Stage) -> Server {
-    let options = Options { least: 1, workers: 1, ..Options::default() };
+    let options = Options { least: Some(1), workers: 1, ..Options::default() };
     let ready = stage.prepare("run", &config(&["model.name=logistic"]), options);
     Server::start(&ready.coordinator, Keys::none(), TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
 }
@@ -99,7 +99,7 @@ async fn a_client_refuses_a_server_of_another_protocol_and_names_both_versions()
         let folder = tempfile::tempdir().unwrap().path().to_owned();
         let (samples, class_names) = (data.samples, data.class_names);
         let data = client::SiteData::Samples { samples, class_names };
-        let options = client::Options { server, security, data, folder };
+        let options = client::Options { server, security, data, folder, attack: None };
         let error = client::join(options, &|_| {}).await.unwrap_err().to_string();
         assert_eq!(error, sentence);
     }

@@ -5,7 +5,7 @@ use crate::configuration::lookup;
 use crate::configuration::value;
 use crate::configuration::{Key, Value};
 use fedtvd_core::rules::notation;
-use fedtvd_core::settings::ParamError;
+use fedtvd_core::settings::{ParamError, ParamKind};
 use std::collections::BTreeMap;
 use thiserror::Error;
 use toml::de::{DeTable, DeValue};
@@ -88,8 +88,10 @@ impl Config {
     pub fn set(&mut self, setting: &str) -> Result<(), ConfigError> {
         let (path, text) =
             setting.split_once('=').ok_or_else(|| ConfigError::NoSetting(setting.to_owned()))?;
-        let path = lookup::full_path(path.trim())?;
-        self.put("", &path, value::typed(text.trim()))
+        let (path, text) = (lookup::full_path(path.trim())?, text.trim());
+        // The word nan would be a number in TOML.
+        let value = if is_choice(&path, text) { Value::Text(text.to_owned()) } else { value::typed(text) };
+        self.put("", &path, value)
     }
 
     /// Sets one key to a value from line `line` of a file.
@@ -179,6 +181,12 @@ impl Config {
 /// The line, counted from 1, of a byte in a text.
 pub(crate) fn line_of(text: &str, byte: usize) -> usize {
     text[..byte].matches('\n').count() + 1
+}
+
+/// Whether a word is one of those that a key takes.
+fn is_choice(path: &str, word: &str) -> bool {
+    let kind = keys::find(path).map(|key| key.param.kind);
+    matches!(kind, Some(ParamKind::Choice { choices, .. }) if choices.contains(&word))
 }
 
 /// The strategy that a configuration names.

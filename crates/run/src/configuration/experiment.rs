@@ -1,7 +1,7 @@
 //! A configuration as types: everything that defines one run.
 
 use crate::configuration::config;
-use crate::configuration::{Config, ReferenceSource, Value};
+use crate::configuration::{Config, Liars, LiarsError, ReferenceSource, Value};
 use crate::fleet::Dropout;
 use fedtvd_core::labels::ReferenceError;
 use fedtvd_core::round::{Mode, Run};
@@ -39,6 +39,8 @@ pub struct Experiment {
     pub details: bool,
     /// How often clients drop out.
     pub dropout: Dropout,
+    /// The clients that lie, if any do.
+    pub liars: Option<Liars>,
     /// The core's settings.
     pub run: Run,
 }
@@ -55,6 +57,9 @@ pub enum ExperimentError {
     /// Nesterov's momentum without momentum.
     #[error("local.nesterov = true needs a momentum; local.momentum is 0")]
     Nesterov,
+    /// The liars.
+    #[error(transparent)]
+    Liars(#[from] LiarsError),
 }
 
 /// Limit on claimed sizes, above that of any honest site; it bounds the work of checking a claim.
@@ -81,6 +86,8 @@ impl Experiment {
             epoch_decay: number(config, "local.epoch_decay"),
         };
         let reference = ReferenceSource::of(config).map_err(ExperimentError::Reference)?;
+        let liars = Liars::of(config)?;
+        let stratum = liars.and_then(|liars| liars.stratum());
         Ok(Self {
             seed: whole(config, "seed"),
             rounds: whole(config, "rounds") as u32,
@@ -97,8 +104,9 @@ impl Experiment {
                 absent: number(config, "cohort.absent"),
                 partial: number(config, "cohort.partial"),
             },
-            run: core_run(config, strategy, local, &reference),
+            run: Run { stratum, ..core_run(config, strategy, local, &reference) },
             reference,
+            liars,
         })
     }
 }
@@ -147,9 +155,11 @@ fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &Refer
         seed: whole(config, "seed"),
         cohort_seed: whole(config, "cohort.seed"),
         fraction: number(config, "cohort.fraction"),
+        stratum: None,
         local,
         quorum: whole(config, "cohort.quorum") as usize,
         mode: if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper },
+        screen: number(config, "strategy.screen"),
         largest_size: LARGEST_SIZE,
         fixed_roster,
     }

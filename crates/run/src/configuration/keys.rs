@@ -3,6 +3,7 @@
 //! The parser, `--set`, `fedtvd init` and the documentation use this table and nothing else. The parameters of
 //! strategies are not here: their specs define them.
 
+use crate::attack;
 use fedtvd_core::settings::{Param, ParamKind, Range};
 
 /// One key.
@@ -26,6 +27,8 @@ pub enum Since {
 
 /// A fraction above 0.
 const SHARE: Range = Range::above(0.0, 1.0);
+/// Default of `strategy.screen`, chosen by measurement: `bench/README.md`, "Hardened mode".
+const SCREEN: f64 = 6.0;
 /// A factor from one round or epoch to the next.
 const DECAY: Range = Range::above(0.0, 2.0);
 
@@ -153,6 +156,12 @@ pub const ALL: &[Key] = &[
         kind: ParamKind::Seed,
         about: "seed of client selection and dropout; follows seed unless set",
     }),
+    later(Param::whole(
+        "cohort.liars",
+        0,
+        (0, 1_000_000),
+        "number of liars in every round (attack.kind); 0: they are selected like all other clients",
+    )),
     first(Param::whole("local.epochs", 4, (1, 10_000), "local epochs per round")),
     first(Param::whole("local.batch", 32, (1, 1_000_000), "batch size")),
     first(Param::number("local.lr", 0.01, Range::POSITIVE, "learning rate of the clients")),
@@ -196,6 +205,29 @@ pub const ALL: &[Key] = &[
         false,
         "whether every round records accuracy per class and per-client accuracy",
     )),
+    later(Param {
+        name: "attack.kind",
+        kind: ParamKind::Choice { default: attack::NONE, choices: attack::WORDS },
+        about: "how some clients of a simulation lie (docs/attacks.md describes each attack)",
+    }),
+    later(Param::whole(
+        "attack.clients",
+        1,
+        (1, 1_000_000),
+        "number of liars: the first clients, from client 0 on",
+    )),
+    later(Param::number(
+        "attack.scale",
+        0.0,
+        Range::NOT_NEGATIVE,
+        "scale, sign-flip: factor on a liar's change of the model; 0: the attack's default, 100 or 1",
+    )),
+    later(Param::whole(
+        "attack.size",
+        1_000_000,
+        (1, attack::LARGEST_SIZE),
+        "false-tvd, false-histogram, vast-reach: number of samples that a liar claims",
+    )),
     first(Param::text(
         "strategy.name",
         "fedtvd",
@@ -204,8 +236,14 @@ pub const ALL: &[Key] = &[
     first(Param {
         name: "strategy.mode",
         kind: ParamKind::Choice { default: "paper", choices: &["paper", "hardened"] },
-        about: "paper: weights as published; hardened: sizes capped at the median, weights at 1.6/K for K clients",
+        about: "paper: as published; hardened: no single client can take over the model (docs/federation.md)",
     }),
+    later(Param::number(
+        "strategy.screen",
+        SCREEN,
+        Range::above(0.0, 1e6),
+        "hardened: updates are scaled down to a norm of the median plus this many median absolute deviations",
+    )),
 ];
 
 impl Key {

@@ -2,6 +2,7 @@
 
 use crate::configuration::ConfigError;
 use crate::configuration::keys;
+use crate::configuration::keys::Since;
 use fedtvd_core::settings::nearest;
 use fedtvd_core::strategy;
 
@@ -12,6 +13,11 @@ pub(crate) fn full_path(name: &str) -> Result<String, ConfigError> {
     }
     let mut named: Vec<String> = paths().into_iter().filter(|path| own_name(path) == name).collect();
     named.dedup();
+    // A key that was added later must not make a name ambiguous that was not.
+    let older = |path: &String| keys::find(path).is_none_or(|key| key.since == Since::First);
+    if named.iter().any(older) {
+        named.retain(older);
+    }
     match named.as_slice() {
         [only] => Ok(only.clone()),
         [first, second, ..] => Err(ConfigError::Ambiguous {
@@ -68,5 +74,12 @@ mod tests {
             let message = format!("there is no key {typed}; did you mean {meant}?");
             assert_eq!(unknown("", typed).to_string(), message);
         }
+    }
+
+    #[test]
+    fn a_bare_name_means_the_key_that_had_it_before_later_keys() {
+        assert_eq!(full_path("clients").unwrap(), "split.clients", "not attack.clients");
+        assert_eq!(full_path("kind").unwrap(), "split.kind", "not attack.kind");
+        assert_eq!(full_path("liars").unwrap(), "cohort.liars");
     }
 }

@@ -4,7 +4,9 @@
 pub(crate) mod axes;
 pub(crate) mod config;
 pub(crate) mod experiment;
+pub(crate) mod federation;
 pub mod keys;
+pub(crate) mod liars;
 pub(crate) mod lookup;
 pub(crate) mod reference;
 pub(crate) mod resolved;
@@ -15,5 +17,6 @@ pub use axes::{Axis, axes};
 pub use config::{Config, ConfigError};
 pub use experiment::{Experiment, ExperimentError};
 pub use keys::Key;
+pub use liars::{Liars, LiarsError};
 pub use reference::{ClassMismatch, ReferenceSource};
 pub use value::Value;

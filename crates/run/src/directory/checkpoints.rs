@@ -1,14 +1,16 @@
 //! The checkpoints of a run: `checkpoint/round-000012` and so on, each renamed into place after all its files are on
 //! disk.
 //!
-//! The newest two are kept and share no file: an unchanged memory is hard-linked from the checkpoint two before. So
-//! damage to one of the two leaves the other intact, and a run falls back to the older one if the newest is corrupt.
+//! The newest two share no file: an unchanged memory is hard-linked from the checkpoint two before. So damage to one of
+//! the two leaves the other intact, and a run falls back to the older one if the newest is corrupt. Some older ones are
+//! kept to go back to (`retention.rs`).
 
 use crate::directory::checkpoint::{Checkpoint, Saved, load, write};
 use crate::directory::files::{doing, sync};
-use crate::directory::{CheckpointError, FileError, Memories};
+use crate::directory::{CheckpointError, FileError, Memories, retention};
 use fedtvd_core::model::Layout;
 use fedtvd_core::round::State;
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,8 +19,12 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Checkpoints {
     folder: PathBuf,
+    /// Length of the run.
+    rounds: u32,
     newest: Option<Saved>,
     before: Option<Saved>,
+    /// The rounds of all checkpoints that belong to the run, and their bytes.
+    saved: BTreeMap<u32, u64>,
 }
 
 /// What a run can resume from.
@@ -33,17 +39,22 @@ pub struct Found {
 }
 
 impl Checkpoints {
-    /// No checkpoints yet.
-    pub fn new(folder: PathBuf) -> Self {
-        Self { folder, newest: None, before: None }
+    /// No checkpoints yet, of a run of this many rounds.
+    pub fn new(folder: PathBuf, rounds: u32) -> Self {
+        Self { folder, rounds, newest: None, before: None, saved: BTreeMap::new() }
     }
 
-    /// Finds the newest usable checkpoint of a run with `rounds` finished rounds.
-    pub fn find(folder: PathBuf, layout: &Arc<Layout>, rounds: u32) -> Result<Found, FileError> {
-        let mut found = Found { checkpoints: Self::new(folder), checkpoint: None, notes: Vec::new() };
-        for (round, path) in list(&found.checkpoints.folder)?.into_iter().rev() {
+    /// Finds the newest usable checkpoint after `done` finished rounds.
+    pub fn find(self, layout: &Arc<Layout>, done: u32) -> Result<Found, FileError> {
+        let mut found = Found { checkpoints: self, checkpoint: None, notes: Vec::new() };
+        let listed = list(&found.checkpoints.folder)?;
+        for (round, path) in listed.clone().into_iter().rev() {
             match load(&path, layout) {
-                Ok(checkpoint) if round <= rounds => {
+                Ok(checkpoint) if round <= done => {
+                    // Later ones are damaged or ahead: the next save removes them.
+                    for (round, path) in listed.into_iter().filter(|(other, _)| *other <= round) {
+                        found.checkpoints.saved.insert(round, bytes(&path)?);
+                    }
                     let files = checkpoint.files.clone();
                     found.checkpoints.newest = Some(Saved { round, path, files });
                     found.checkpoint = Some(checkpoint);
@@ -58,7 +69,12 @@ impl Checkpoints {
         Ok(found)
     }
 
-    /// Saves a checkpoint and removes all but the newest two; does nothing if this round is already saved.
+    /// Whether a checkpoint of this round is kept for the rest of the run.
+    pub(crate) fn keeps(&self, round: u32) -> bool {
+        round.is_multiple_of(retention::spacing(self.rounds))
+    }
+
+    /// Saves a checkpoint and removes those that are no longer kept; does nothing if this round is already saved.
     pub fn save(&mut self, state: &State, memories: &Memories) -> Result<(), CheckpointError> {
         let round = state.round;
         if self.newest.as_ref().is_some_and(|newest| newest.round == round) {
@@ -76,17 +92,25 @@ impl Checkpoints {
         clear(&path)?;
         fs::rename(&partial, &path).map_err(doing("writing", &path))?;
         sync(&self.folder)?;
+        self.saved.insert(round, bytes(&path)?);
         self.before = self.newest.replace(Saved { round, path, files });
-        let stays =
-            |path: &PathBuf| [&self.newest, &self.before].into_iter().flatten().any(|s| s.path == *path);
-        for (_, old) in list(&self.folder)?.into_iter().filter(|(_, path)| !stays(path)) {
+        let kept = retention::kept(&self.saved, self.rounds);
+        self.saved.retain(|round, _| kept.contains(round));
+        for (_, old) in list(&self.folder)?.into_iter().filter(|(round, _)| !kept.contains(round)) {
             clear(&old)?;
         }
         Ok(())
     }
 }
 
-fn clear(folder: &Path) -> Result<(), FileError> {
+/// Bytes of all files of a checkpoint; those of a linked file count each time.
+fn bytes(folder: &Path) -> Result<u64, FileError> {
+    let entries = fs::read_dir(folder).map_err(doing("reading", folder))?;
+    let sizes = entries.map(|entry| Ok(entry?.metadata()?.len()));
+    sizes.sum::<std::io::Result<u64>>().map_err(doing("reading", folder))
+}
+
+pub(crate) fn clear(folder: &Path) -> Result<(), FileError> {
     if folder.exists() { fs::remove_dir_all(folder).map_err(doing("removing", folder)) } else { Ok(()) }
 }
 
@@ -128,6 +152,7 @@ mod tests {
             carried: Arc::default(),
             weighting: Memory::default(),
             server: Memory::default(),
+            screening: Memory::default(),
             accepted: BTreeMap::new(),
         }
     }
@@ -141,8 +166,11 @@ mod tests {
 
     const MEMORY: &str = "client-7-round-0.safetensors";
 
+    /// A run that is so long that none of its first rounds is kept for good.
+    const LONG: u32 = 1000;
+
     fn saved(folder: &Path, rounds: std::ops::RangeInclusive<u32>) -> Checkpoints {
-        let mut checkpoints = Checkpoints::new(folder.to_owned());
+        let mut checkpoints = Checkpoints::new(folder.to_owned(), LONG);
         rounds.for_each(|round| checkpoints.save(&state(round), &memories()).unwrap());
         checkpoints
     }
@@ -158,13 +186,13 @@ mod tests {
     }
 
     #[test]
-    fn a_checkpoint_round_trips_and_the_newest_two_are_kept() {
+    fn a_checkpoint_round_trips_and_the_newest_and_the_last_few_before_them_are_kept() {
         let folder = tempfile::tempdir().unwrap();
-        saved(folder.path(), 1..=4);
-        assert_eq!(rounds(folder.path()), [3, 4]);
-        let found = Checkpoints::find(folder.path().to_owned(), &layout(), 4).unwrap();
+        saved(folder.path(), 1..=7);
+        assert_eq!(rounds(folder.path()), [3, 4, 5, 6, 7]);
+        let found = Checkpoints::new(folder.path().to_owned(), LONG).find(&layout(), 7).unwrap();
         let back = found.checkpoint.unwrap();
-        assert_eq!((back.state, back.memories, found.notes), (state(4), memories(), vec![]));
+        assert_eq!((back.state, back.memories, found.notes), (state(7), memories(), vec![]));
     }
 
     #[test]
@@ -200,7 +228,7 @@ mod tests {
     fn damage_to_the_newest_leaves_the_previous_one_intact_and_is_not_copied() {
         for last in 2..=5 {
             let (folder, _) = damaged(last);
-            let found = Checkpoints::find(folder.path().to_owned(), &layout(), last).unwrap();
+            let found = Checkpoints::new(folder.path().to_owned(), LONG).find(&layout(), last).unwrap();
             let Found { mut checkpoints, checkpoint, notes } = found;
             assert_eq!(checkpoint.unwrap().state.round, last - 1);
             assert!(notes[0].contains("its hash does not match the index"), "{notes:?}");
@@ -250,6 +278,23 @@ mod tests {
         assert_eq!(rounds(folder.path()), [1, 2]);
         fs::remove_file(folder.path().join("partial")).unwrap();
         checkpoints.save(&state(3), &memories()).unwrap();
-        assert_eq!(rounds(folder.path()), [2, 3]);
+        assert_eq!(rounds(folder.path()), [1, 2, 3]);
+    }
+
+    #[test]
+    fn every_nth_round_stays_after_a_restart_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut checkpoints = Checkpoints::new(folder.path().to_owned(), 40);
+        (1..=14).for_each(|round| checkpoints.save(&state(round), &memories()).unwrap());
+        let found = Checkpoints::new(folder.path().to_owned(), 40).find(&layout(), 14).unwrap();
+        let mut checkpoints = found.checkpoints;
+        (15..=22).for_each(|round| checkpoints.save(&state(round), &memories()).unwrap());
+        assert_eq!(rounds(folder.path()), [4, 8, 12, 16, 18, 19, 20, 21, 22]);
+        for round in rounds(folder.path()) {
+            assert_eq!(
+                load(&folder.path().join(format!("round-{round:06}")), &layout()).unwrap().state,
+                state(round)
+            );
+        }
     }
 }

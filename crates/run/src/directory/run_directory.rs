@@ -1,10 +1,13 @@
 //! A run directory: the interface between running and reporting.
 //!
-//! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `rounds.jsonl`, `checkpoint/`, `model.safetensors`,
-//! `summary.json`; the last two when the run is done.
+//! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `rounds.jsonl`, `checkpoint/`,
+//! `model.safetensors`, `summary.json`; the last two when the run is done. `rolled-back/` if the run went back to an
+//! earlier round.
 
+use crate::collapse::Detector;
 use crate::directory::files::{doing, read_text, write};
 use crate::directory::manifest::VERSION;
+use crate::directory::rollback;
 use crate::directory::{FORMAT, FileError, Manifest, Summary};
 use fedtvd_core::round::RoundRecord;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -168,13 +171,26 @@ impl RunDirectory {
         }
     }
 
-    /// The summary, if the run is done.
+    /// The summary, if the run is done. For a run of an earlier version, whether it collapsed is found in its rounds.
     pub fn summary(&self) -> Result<Option<Summary>, DirectoryError> {
         let path = self.file("summary.json");
-        if !path.is_file() {
+        if !path.is_file() || rollback::begun(self)?.is_some() {
             return Ok(None);
         }
-        serde_json::from_str(&read_text(&path)?).map(Some).map_err(|error| damaged(&path, error))
+        let parse = |text: &str| {
+            let value: serde_json::Value = serde_json::from_str(text)?;
+            let complete = value.get("failed_updates").is_some();
+            Ok((serde_json::from_value::<Summary>(value)?, complete))
+        };
+        let (summary, complete) =
+            parse(&read_text(&path)?).map_err(|error: serde_json::Error| damaged(&path, error))?;
+        Ok(Some(if complete { summary } else { summary.with_collapse(&Detector::of(&self.lines()?)) }))
+    }
+
+    /// The file of the final model, if there is one.
+    pub fn model(&self) -> Result<Option<PathBuf>, DirectoryError> {
+        let path = self.file("model.safetensors");
+        Ok(if path.is_file() && rollback::begun(self)?.is_none() { Some(path) } else { None })
     }
 
     /// All complete lines of `rounds.jsonl`; a last line cut off by a crash is ignored.
@@ -193,12 +209,20 @@ impl RunDirectory {
                 round => Err(damaged(&path, format!("line {number} holds round {round}"))),
             }
         };
-        (1..).zip(whole.lines()).map(parse).collect()
+        let most = rollback::begun(self)?.map_or(usize::MAX, |begun| begun.rollback.to as usize);
+        (1..).zip(whole.lines().take(most)).map(parse).collect()
     }
 
     /// Opens `rounds.jsonl` to append after its first `rounds` lines and removes what follows them. Until it is closed,
     /// no other process can do the same.
     pub(crate) fn append(&self, rounds: u32) -> Result<Lines, DirectoryError> {
+        let mut lines = self.lock()?;
+        lines.truncate(rounds)?;
+        Ok(lines)
+    }
+
+    /// Opens `rounds.jsonl`. Until it is closed, no other process can work on the run.
+    pub fn lock(&self) -> Result<Lines, DirectoryError> {
         let path = self.file("rounds.jsonl");
         let open = |path: &Path| OpenOptions::new().create(true).read(true).append(true).open(path);
         let file = open(&path).map_err(doing("opening", &path))?;
@@ -206,26 +230,31 @@ impl RunDirectory {
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(DirectoryError::Busy(self.path.display().to_string()));
         }
-        let bytes = fs::read(&path).map_err(doing("reading", &path))?;
+        Ok(Lines { file, path })
+    }
+}
+
+/// `rounds.jsonl`, open at its end.
+#[derive(Debug)]
+pub struct Lines {
+    file: File,
+    path: PathBuf,
+}
+
+impl Lines {
+    /// Removes what follows the first `rounds` lines.
+    pub(crate) fn truncate(&mut self, rounds: u32) -> Result<(), DirectoryError> {
+        let bytes = fs::read(&self.path).map_err(doing("reading", &self.path))?;
         let ends =
             bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(place, _)| place as u64 + 1);
         let end = match rounds {
             0 => Some(0),
             rounds => { ends }.nth(rounds as usize - 1),
         };
-        let end = end.ok_or_else(|| damaged(&path, format!("it has fewer than {rounds} lines")))?;
-        file.set_len(end).map_err(doing("writing", &path))?;
-        Ok(Lines { file, path })
+        let end = end.ok_or_else(|| damaged(&self.path, format!("it has fewer than {rounds} lines")))?;
+        Ok(self.file.set_len(end).map_err(doing("writing", &self.path))?)
     }
-}
 
-/// `rounds.jsonl`, open at its end.
-pub(crate) struct Lines {
-    file: File,
-    path: PathBuf,
-}
-
-impl Lines {
     /// Appends a line; it reaches the disk with [`Lines::sync`].
     pub(crate) fn write(&mut self, line: &RoundRecord) -> Result<(), FileError> {
         let text = serde_json::to_string(line).expect("a line is plain data") + "\n";

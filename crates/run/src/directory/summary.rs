@@ -1,5 +1,6 @@
 //! `summary.json`: the result of a finished run.
 
+use crate::collapse::{Detector, FailedUpdates};
 use fedtvd_core::round::RoundRecord;
 use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,12 @@ pub struct Summary {
     /// Why the result cannot be used: what collapsed, and when; null if nothing did.
     #[serde(default)]
     pub collapsed: Option<String>,
+    /// Number of rounds with an alarm.
+    #[serde(default)]
+    pub alarms: u32,
+    /// The updates that failed or were rejected.
+    #[serde(flatten)]
+    pub failed: FailedUpdates,
     /// Total time of all rounds.
     pub seconds: f64,
     /// Samples trained on, per second.
@@ -35,6 +42,14 @@ pub struct Summary {
     pub directory: String,
     /// The final model.
     pub model: String,
+}
+
+impl Summary {
+    /// The summary with what these rounds show about a collapse.
+    pub(crate) fn with_collapse(self, detector: &Detector) -> Self {
+        let (collapsed, alarms) = (detector.verdict(), detector.alarms());
+        Self { collapsed, alarms, failed: detector.failed_updates().clone(), ..self }
+    }
 }
 
 /// Mean accuracy of the last rounds; `None` if the model was not evaluated in one of them.

@@ -3,6 +3,7 @@
 //! The round reads them back in client order, in blocks of coordinates, as often as its rule needs, so where an update
 //! is kept does not change the result.
 
+use crate::fleet::FleetFailure;
 use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::model::Params;
 use fedtvd_core::round::{ClientId, Outcome, ReadFailure, UpdatePart, Updates, Upload};
@@ -70,6 +71,12 @@ impl Spool {
     /// Why an update could not be written to the file, if one could not.
     pub(crate) fn failure(&self) -> Option<String> {
         self.storage().failure.clone()
+    }
+
+    /// Fails if an update could not be written to the file.
+    pub(crate) fn complete(&self) -> Result<(), FleetFailure> {
+        let folder = || std::env::temp_dir().display().to_string();
+        self.failure().map_or(Ok(()), |why| Err(FleetFailure::Spool { folder: folder(), why }))
     }
 
     /// All updates, in client order.

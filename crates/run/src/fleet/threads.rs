@@ -61,10 +61,8 @@ impl Fleet for Threads {
         }
         let clients = &self.setup.clients;
         let ask = self.strategy.weighting.asks();
-        let profiles = clients.iter().enumerate().map(|(id, data)| Profile {
-            client: id as ClientId,
-            size: size(&data.counts),
-            statistic: ask.answer(&data.counts, &reference),
+        let profiles = clients.iter().enumerate().map(|(id, data)| {
+            Profile::new(id as ClientId, size(&data.counts), ask.answer(&data.counts, &reference))
         });
         let newcomers = profiles.collect();
         Ok(Gathered { reference, newcomers })
@@ -88,9 +86,7 @@ impl Fleet for Threads {
             let checked = check(&needs, samples, job, &upload)?;
             Ok((checked, spool.keep(&mut upload), memory))
         });
-        if let Some(why) = spool.failure() {
-            return Err(FleetFailure::Spool { folder: std::env::temp_dir().display().to_string(), why });
-        }
+        spool.complete()?;
         let mut kept = Vec::with_capacity(jobs.len());
         for (job, answer) in longest_first.into_iter().zip(answers) {
             let client = job.client;

@@ -143,7 +143,7 @@ impl Weigh<'_> {
         let profile = |&k: &usize| {
             let counts = &self.setup.clients[k].counts;
             let statistic = weighting.asks().answer(counts, &reference);
-            Profile { client: k as u32, size: size(counts), statistic }
+            Profile::new(k as u32, size(counts), statistic)
         };
         let profiles: Vec<Profile> = clients.iter().map(profile).collect();
         let profiles: Vec<&Profile> = profiles.iter().collect();

@@ -2,7 +2,8 @@
 
 use super::swatch;
 use crate::figures::escaped;
-use crate::report::findings::Report;
+use crate::report::clients::{ClientLine, noteworthy};
+use crate::report::findings::{Report, SettingReport};
 use crate::report::table::{Rank, Table, TableCell};
 use crate::report::timing::Timing;
 use crate::report::{latex, markdown};
@@ -73,6 +74,51 @@ pub(super) fn overview(report: &Report) -> String {
     }
     text += "</tbody></table></div>\n<p class=\"small\">Accuracy in %, mean ± standard deviation; best in bold, second best underlined.</p>\n";
     text + &copy(&latex::table(report))
+}
+
+/// Rows of the table of clients; `clients.csv` has all.
+const MOST_CLIENTS: usize = 50;
+
+/// The clients with updates that failed, were rejected or were scaled down; empty if there are none.
+pub(super) fn clients(part: &SettingReport) -> String {
+    let all = noteworthy(part);
+    if all.is_empty() {
+        return String::new();
+    }
+    let shown = match all.len() {
+        many if many > MOST_CLIENTS => format!(" (the first {MOST_CLIENTS} of {many}, see clients.csv)"),
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "<details class=\"about\"><summary>Clients with failed, rejected or scaled-down updates{shown}</summary>\n\
+         <div class=\"scroll\"><table class=\"sortable\">\n<thead><tr>"
+    );
+    let heads = [
+        ("strategy", "sorting by strategy restores the original order"),
+        ("seed", "the run"),
+        ("client", "its id"),
+        ("selected", "rounds in which it was selected"),
+        ("failed", "updates that failed or were rejected"),
+        ("scaled down", "updates whose norm exceeded a bound"),
+        ("smallest factor", "by which an update was scaled down"),
+        ("first failure", "why its first failed update was not used"),
+    ];
+    heads.iter().enumerate().for_each(|(place, (name, about))| text += &head(name, about, place == 0));
+    text += "</tr></thead>\n<tbody>\n";
+    for (row, ClientLine { strategy, seed, client, updates, .. }) in all.iter().take(MOST_CLIENTS).enumerate()
+    {
+        let _ = write!(text, "<tr><th scope=\"row\" data-v=\"{row}\">{}</th>", escaped(strategy));
+        let counts = [updates.selected, updates.failed, updates.scaled].map(u64::from);
+        for count in [*seed, u64::from(*client)].into_iter().chain(counts) {
+            text += &cell(&TableCell { text: count.to_string(), value: Some(count as f64), rank: None });
+        }
+        let factor = updates.smallest_factor.map_or("—".to_owned(), |factor| format!("{factor:.2e}"));
+        text += &cell(&TableCell { text: factor, value: updates.smallest_factor, rank: None });
+        let why = updates.first_failure.clone().unwrap_or_else(|| "—".to_owned());
+        text += &cell(&TableCell { text: why, value: None, rank: None });
+        text += "</tr>\n";
+    }
+    text + "</tbody></table></div></details>\n"
 }
 
 /// A button that copies a table as LaTeX.

@@ -1,0 +1,40 @@
+//! What a federation sets where its operator does not: its clients are not trusted, and all of them take part.
+
+use crate::configuration::{Config, Value};
+use fedtvd_core::round::hardened::LEAST;
+
+impl Config {
+    /// The configuration of a federation: hardened mode, its quorum, and all clients in every round, unless set
+    /// otherwise. A simulation of the result is the same run.
+    pub fn for_federation(&self) -> Self {
+        let mut config = self.clone();
+        let mut default = |path, value| {
+            config.set.entry(path).or_insert(value);
+        };
+        default("strategy.mode", Value::Text("hardened".to_owned()));
+        default("cohort.fraction", Value::Number(1.0));
+        if config.get("strategy.mode") == Value::Text("hardened".to_owned()) {
+            config.set.entry("cohort.quorum").or_insert(Value::Whole(LEAST as u64));
+        }
+        config
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(settings: &[&str]) -> [String; 3] {
+        let mut config = Config::default();
+        settings.iter().for_each(|setting| config.set(setting).unwrap());
+        let config = config.for_federation();
+        ["strategy.mode", "cohort.fraction", "cohort.quorum"].map(|path| config.get(path).bare())
+    }
+
+    #[test]
+    fn a_federation_is_hardened_and_asks_everybody_unless_set_otherwise() {
+        assert_eq!(shown(&[]), ["hardened", "1", "3"]);
+        assert_eq!(shown(&["mode=paper"]), ["paper", "1", "1"]);
+        assert_eq!(shown(&["fraction=0.5", "quorum=4"]), ["hardened", "0.5", "4"]);
+    }
+}
