@@ -173,6 +173,10 @@ for strategy in "${strategies[@]}"; do
     "$fedtvd" run "${settings[@]}" --set "strategy.name=$strategy" --out "$folder/simulated" --quiet >/dev/null
     say "{\"strategy\":\"$strategy\",\"scaled_down_or_rejected\":$(grep -o '"factor"\|above this round' "$folder/simulated/rounds.jsonl" | wc -l)}" \
         "$strategy: $(grep -o '"factor"\|above this round' "$folder/simulated/rounds.jsonl" | wc -l) updates are scaled down or rejected in $rounds rounds"
+    if ! grep -q '"factor"\|above this round' "$folder/simulated/rounds.jsonl"; then
+        echo "$strategy: screening did nothing, so this would not test it" >&2
+        failures=$((failures + 1))
+    fi
     expected="$(sha256sum "$folder/simulated/model.safetensors" | cut -d ' ' -f 1)"
     rm -rf "$folder/simulated"
     run_one "$strategy"

@@ -4,7 +4,7 @@ use crate::configuration::Experiment;
 use crate::directory::summary::{memory, peak_memory};
 use crate::footprint::Footprint;
 use crate::setup::Setup;
-use crate::simulation::Resources;
+use crate::simulation::{Resources, SimulationError, check};
 use fedtvd_core::model::Params;
 use fedtvd_core::stream::Key;
 use fedtvd_core::train::{TrainFailure, Trainer as _};
@@ -42,6 +42,9 @@ pub struct Estimate {
 /// Why a run cannot be estimated.
 #[derive(Debug, Error)]
 pub enum EstimateError {
+    /// A run that would be refused.
+    #[error(transparent)]
+    Refused(#[from] SimulationError),
     /// The model cannot be trained here.
     #[error(transparent)]
     Cpu(#[from] CpuError),
@@ -56,6 +59,7 @@ pub fn estimate(
     setup: &Setup,
     resources: Resources,
 ) -> Result<Estimate, EstimateError> {
+    check(experiment, setup)?;
     let before = memory();
     let mut cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples))?;
     let mut params = Params::initial(Arc::clone(&setup.layout), experiment.seed);

@@ -67,9 +67,9 @@ pub enum End {
 const INTERVAL: Duration = Duration::from_secs(3);
 /// ...if all checkpoints so far, and one more like the last, take at most 1/60 of the run's time.
 const COST_FACTOR: u32 = 60;
-/// A round whose state is kept is saved at once if the last checkpoint took less than this; there are ten of them in a
-/// run...
-const QUICK: Duration = Duration::from_millis(50);
+/// A round whose state is kept is saved at once if the last checkpoint had at most this many bytes; there are ten of them
+/// in a run...
+const SMALL: u64 = 4 << 20;
 /// ...or if all checkpoints so far, and one more like the last, take at most 1/20 of the run's time.
 const HISTORY_FACTOR: u32 = 20;
 /// A server stops after this many rounds in a row that left the model unchanged.
@@ -155,7 +155,7 @@ impl Runner {
             let cheap = |factor: u32| self.started.elapsed() >= factor * (self.spent + self.saving);
             let due = match self.when {
                 Saving::Interval if self.checkpoints.keeps(record.round) => {
-                    self.saving < QUICK || cheap(HISTORY_FACTOR)
+                    self.checkpoints.newest_bytes() <= SMALL || cheap(HISTORY_FACTOR)
                 }
                 Saving::Interval => self.saved.elapsed() >= INTERVAL && cheap(COST_FACTOR),
                 Saving::EveryRound => true,

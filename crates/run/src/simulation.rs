@@ -8,7 +8,7 @@ use crate::setup::Setup;
 use fedtvd_core::labels::{Reference, ReferenceError, size};
 use fedtvd_core::model::Params;
 use fedtvd_core::round::hardened::SmallCohort;
-use fedtvd_core::round::{ClientData, Run, State, hardened};
+use fedtvd_core::round::{ClientData, Run, State, cohort_size, hardened};
 use fedtvd_core::train::Trainer;
 use fedtvd_nn::{Cpu, CpuError};
 use std::sync::Arc;
@@ -45,6 +45,14 @@ pub enum SimulationError {
     /// Rounds with too few clients for hardened mode.
     #[error(transparent)]
     Cohort(#[from] SmallCohort),
+    /// A quorum that no round can reach.
+    #[error("cohort.quorum = {quorum} is more than the number of clients per round, {cohort}")]
+    Quorum {
+        /// The quorum.
+        quorum: usize,
+        /// Number of clients per round.
+        cohort: usize,
+    },
     /// No test set.
     #[error("the data set has no test rows to evaluate the model on")]
     NoTest,
@@ -69,6 +77,17 @@ impl Workers {
     }
 }
 
+/// Refuses a simulation whose rounds could not change or evaluate the model.
+pub(crate) fn check(experiment: &Experiment, setup: &Setup) -> Result<(), SimulationError> {
+    if setup.samples.test_rows().is_empty() {
+        return Err(SimulationError::NoTest);
+    }
+    let Run { mode, fraction, quorum, .. } = experiment.run;
+    hardened::check_cohort(mode, fraction, setup.clients.len())?;
+    let cohort = cohort_size(fraction, setup.clients.len());
+    if quorum > cohort { Err(SimulationError::Quorum { quorum, cohort }) } else { Ok(()) }
+}
+
 /// The rounds of a simulation, before the first one.
 pub fn simulation(
     experiment: &Experiment,
@@ -76,11 +95,7 @@ pub fn simulation(
     trainers: Vec<Box<dyn Trainer>>,
     update_memory: usize,
 ) -> Result<Rounds, SimulationError> {
-    if setup.samples.test_rows().is_empty() {
-        return Err(SimulationError::NoTest);
-    }
-    let Run { mode, fraction, .. } = experiment.run;
-    hardened::check_cohort(mode, fraction, setup.clients.len())?;
+    check(experiment, setup)?;
     let classes = setup.samples.classes();
     let reference = match experiment.reference.resolve(classes)? {
         Some(reference) => reference,

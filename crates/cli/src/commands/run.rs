@@ -9,7 +9,7 @@ use fedtvd_lab::report::heading::last_rounds;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Experiment, Value};
 use fedtvd_run::directory::{LAST, Summary};
-use fedtvd_run::estimate::{Estimate, estimate};
+use fedtvd_run::estimate::{Estimate, EstimateError, estimate};
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup};
 use std::path::PathBuf;
@@ -46,7 +46,10 @@ impl Run {
         let resources = self.resources.checked()?;
         if self.dry_run {
             let setup = Setup::new(&experiment, &data).map_err(Failure::request)?;
-            let estimate = estimate(&experiment, &setup, resources).map_err(Failure::work)?;
+            let estimate = estimate(&experiment, &setup, resources).map_err(|error| match error {
+                EstimateError::Refused(error) => Failure::request(error),
+                other => Failure::work(other),
+            })?;
             return self.output.answer(&estimate, || estimated(&estimate, resources.workers));
         }
         let out = match &self.out {

@@ -1,10 +1,11 @@
 //! `fedtvd serve [CONFIG or RUN]`: the server of a federation, and the status of a running one.
 
 use crate::commands::run::{conclude, failure as run_failure};
+use crate::ignored;
 use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, workers};
 use anyhow::{Context as _, anyhow};
 use clap::{Args, ValueEnum};
-use fedtvd_core::round::{ClientId, Mode, RoundRecord};
+use fedtvd_core::round::{ClientFailure, ClientId, ClientRecord, Mode, RoundRecord, Screened};
 use fedtvd_net::client::Security;
 use fedtvd_net::federation::{
     Event, FederationError, Log as EventLog, Options, Ready, Work, ask, farewell, prepare,
@@ -181,6 +182,9 @@ impl Serve {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
+        for note in self.config()?.iter().flat_map(|config| ignored::unused_keys(&config.for_federation())) {
+            log(&Event::Note { note });
+        }
         if *mode == Mode::Paper {
             let note = "paper mode: clients are trusted, and a single one of them can destroy or take over the model; \
                         without strategy.mode in the configuration a federation is hardened";
@@ -188,6 +192,11 @@ impl Serve {
         }
         let show = &mut |line: &RoundRecord| {
             self.show(line);
+            for (client, why) in
+                line.clients.iter().filter_map(|client| Some((client.client, screened(client)?)))
+            {
+                log(&Event::Screened { client, round: line.round, why });
+            }
             if let Some(alarm) = line.alarm.clone() {
                 log(&Event::Alarm { round: line.round, alarm });
             }
@@ -301,6 +310,20 @@ impl Serve {
         let status =
             status.with_context(|| format!("asking the server at {address}")).map_err(Failure::Work)?;
         self.output.answer(&status, || status.text())
+    }
+}
+
+/// What screening did to a client's update, if it did anything.
+fn screened(client: &ClientRecord) -> Option<String> {
+    match (&client.screened, &client.failure) {
+        (Some(Screened { part, norm, bound, factor }), _) => Some(format!(
+            "update scaled down by a factor of {factor:.2e}: the change of {part} has norm {norm:.3e}, above the bound of \
+             {bound:.3e}"
+        )),
+        (None, Some(failure @ ClientFailure::BeyondBound { .. })) => {
+            Some(format!("update rejected: {failure}"))
+        }
+        _ => None,
     }
 }
 

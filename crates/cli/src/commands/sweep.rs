@@ -1,6 +1,7 @@
 //! `fedtvd sweep CONFIG`: all combinations of the lists in its `[sweep]` table.
 
-use crate::request::{Configured, Failure, Output, folder, plural, quoted, title, workers};
+use crate::ignored;
+use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, quoted, title, workers};
 use crate::terminal::sweep_progress::SweepProgress;
 use crate::terminal::watch::stop_flag;
 use anyhow::anyhow;
@@ -13,6 +14,7 @@ use fedtvd_lab::report::slug::slug;
 use fedtvd_run::configuration::{Config, axes};
 use fedtvd_run::directory::{Summary, sha256};
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -93,6 +95,11 @@ impl Sweep {
                     .iter()
                     .fold(String::new(), |text, command| text + command + "\n")
             });
+        }
+        if !self.output.quiet {
+            let notes: BTreeSet<String> =
+                grid.iter().flat_map(|cell| ignored::unused_keys(&cell.config)).collect();
+            notes.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let shard = self.part()?;
         let own: Vec<&Cell> =

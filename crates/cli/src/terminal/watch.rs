@@ -65,8 +65,8 @@ impl Watch {
 
     /// Prints a note, unless quiet.
     pub(crate) fn note(&self, output: Output, note: &str) {
-        if !output.quiet && self.log != Some(Log::Json) {
-            eprint_line(format_args!("note: {note}"));
+        if !output.quiet {
+            self.warn(note);
         }
     }
 

@@ -18,7 +18,7 @@
 
 use crate::labels::{Reference, ReferenceError};
 use crate::memory::Memory;
-use crate::round::screening::bound;
+use crate::round::screening::{MARGIN, bound};
 use crate::round::{Mode, Profile, Report, Run, cohort_size};
 use crate::rules::{Shares, Weighting};
 use thiserror::Error;
@@ -137,7 +137,9 @@ fn capped_sizes(sizes: Vec<u64>) -> Vec<u64> {
 pub(crate) fn greatest_reach(run: &Run, reports: &[Report]) -> f64 {
     match run.mode {
         Mode::Paper => f64::INFINITY,
-        Mode::Hardened => bound(run.screen, &reports.iter().map(|report| report.reach).collect::<Vec<_>>()),
+        Mode::Hardened => {
+            bound(run.screen, MARGIN, &reports.iter().map(|report| report.reach).collect::<Vec<_>>())
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! x_k  = a_k ‖change of client k‖      per part: the trainable tensors, the buffers, each carried vector;
 //!                                      a_k: how far the combining rule scales it up (FedNova: 1 / r_k), else 1
 //! m    = median of x                   over the clients of this round and of the rounds before it
-//! B    = m + max(screen · median of |x - m|, m / 2)
+//! B    = m + max(screen · median of |x - m|, m / 2)        where it rejects: 2 m instead of m / 2
 //! f_k  = min(1, B / x_k)               the least over the parts
 //! w_k <- w_t + f_k (w_k - w_t)
 //! ```
@@ -20,6 +20,11 @@ use crate::round::{ClientFailure, Screened};
 
 /// Earlier rounds whose norms count. Norms change slowly over rounds, but faster than over a whole run.
 const HISTORY: usize = 4;
+
+/// Least distance of the bound from the median, as a multiple of the median.
+pub(crate) const MARGIN: f64 = 0.5;
+/// The same where updates are rejected: an honest client that is often rejected is lost to the run.
+const REJECTION_MARGIN: f64 = 2.0;
 
 /// What becomes of an update.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +63,8 @@ pub(crate) fn screen(width: f64, reject: bool, parts: &[Norms], memory: &mut Mem
     let clients = parts.first().map_or(0, |part| part.values.len());
     let mut worst: Vec<Option<Screened>> = vec![None; clients];
     for Norms { part, values } in parts {
-        let bound = bound(width, &remembered(memory, part, values));
+        let margin = if reject { REJECTION_MARGIN } else { MARGIN };
+        let bound = bound(width, margin, &remembered(memory, part, values));
         for (&norm, worst) in values.iter().zip(&mut worst) {
             let factor = bound / norm;
             let worse = worst.as_ref().is_none_or(|worst| factor < worst.factor);
@@ -82,11 +88,11 @@ pub(crate) fn screen(width: f64, reject: bool, parts: &[Norms], memory: &mut Mem
     worst.into_iter().map(decision).collect()
 }
 
-/// m + max(width · median of |x - m|, m / 2): norms that hardly differ must not make a little more too much.
-pub(crate) fn bound(width: f64, norms: &[f64]) -> f64 {
+/// m + max(width · median of |x - m|, margin · m): norms that hardly differ must not make a little more too much.
+pub(crate) fn bound(width: f64, margin: f64, norms: &[f64]) -> f64 {
     let median = lower_median(norms.to_vec());
     let deviation = lower_median(norms.iter().map(|norm| (norm - median).abs()).collect());
-    median + (width * deviation).max(0.5 * median)
+    median + (width * deviation).max(margin * median)
 }
 
 /// The norms of a part in this round and the rounds before it; the memory advances by one round.
@@ -123,10 +129,10 @@ mod tests {
     #[test]
     fn the_bound_is_a_number_of_median_deviations_above_the_median_and_at_least_half_the_median() {
         // The median of 2, 4, 5, 6, 40 is 5, of their deviations 3, 1, 0, 1, 35 it is 1.
-        assert_eq!(bound(6.0, &[2.0, 40.0, 4.0, 6.0, 5.0]), 11.0);
-        assert_eq!(bound(2.0, &[2.0, 40.0, 4.0, 6.0, 5.0]), 7.5);
-        assert_eq!(bound(6.0, &[4.0, 4.0, 4.0, 1e300]), 6.0);
-        assert_eq!(bound(6.0, &[]), 0.0);
+        assert_eq!(bound(6.0, MARGIN, &[2.0, 40.0, 4.0, 6.0, 5.0]), 11.0);
+        assert_eq!(bound(2.0, MARGIN, &[2.0, 40.0, 4.0, 6.0, 5.0]), 7.5);
+        assert_eq!(bound(6.0, MARGIN, &[4.0, 4.0, 4.0, 1e300]), 6.0);
+        assert_eq!(bound(6.0, MARGIN, &[]), 0.0);
     }
 
     #[test]
@@ -164,10 +170,7 @@ mod tests {
     fn an_update_with_memory_is_rejected_with_the_reason() {
         let decisions = screen(2.0, true, &[part(&[1.0, 1.0, 7.0])], &mut Memory::default());
         let Decision::Rejected(failure) = &decisions[2] else { panic!("{decisions:?}") };
-        assert_eq!(
-            failure.to_string(),
-            "the change of the model has norm 7, above this round's bound of 1.5"
-        );
+        assert_eq!(failure.to_string(), "the change of the model has norm 7, above this round's bound of 3");
         assert_eq!(decisions[..2], [Decision::Whole, Decision::Whole]);
     }
 

@@ -98,7 +98,7 @@ impl Evaluation {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum TrainFailure {
     /// The loss is NaN or infinite.
-    #[error("the loss became {loss} in epoch {epoch}")]
+    #[error("the loss became {loss} in epoch {}", epoch + 1)]
     Diverged {
         /// The epoch, counted from 0.
         epoch: u32,

@@ -284,7 +284,7 @@ fn clients_with_memory_whose_norms_grow_are_rejected_for_a_while_and_not_for_eve
     let mut unchanged = Vec::new();
     for round in 0..12 {
         let jobs = plan(&run, &state);
-        let change = if round < 5 { 1.0 } else { 3.0 };
+        let change = if round < 5 { 1.0 } else { 4.0 };
         let answers = jobs.iter().map(|job| {
             let mut upload = upload(job, &[state.params.values[0] + change], 1);
             upload.carried.put("control", vec![change]);

@@ -107,6 +107,15 @@ pub enum Event {
         /// The folder with what was discarded.
         record: String,
     },
+    /// Screening scaled down or rejected an update.
+    Screened {
+        /// The client.
+        client: ClientId,
+        /// The round, counted from 1.
+        round: u32,
+        /// What it did, and why.
+        why: String,
+    },
     /// A round raised an alarm.
     Alarm {
         /// The round, counted from 1.
@@ -155,6 +164,7 @@ impl fmt::Display for Event {
             Self::RolledBack { from, to, record } => {
                 write!(f, "rolled back from round {from} to round {to}; later rounds are kept in {record}")
             }
+            Self::Screened { client, round, why } => write!(f, "round {round}: client {client}: {why}"),
             Self::Alarm { round, alarm } => write!(f, "alarm: round {round}: {alarm}"),
             Self::Note { note } => write!(f, "note: {note}"),
         }

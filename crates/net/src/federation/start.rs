@@ -11,7 +11,7 @@ use crate::federation::{Coordinator, Event, Log};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
 use fedtvd_core::round::hardened::SmallCohort;
-use fedtvd_core::round::{ClientId, Run, State, hardened};
+use fedtvd_core::round::{ClientId, Run, State, cohort_size, hardened};
 use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
@@ -93,7 +93,10 @@ pub enum FederationError {
     #[error("{0} holds no federation that could be rolled back")]
     NoFederation(String),
     /// The directory holds a simulation.
-    #[error("{0} holds a simulation; choose another --out")]
+    #[error(
+        "{0} holds a simulation; resume it with \"fedtvd resume {0}\" (--from ROUND returns to an earlier round), or \
+         choose another --out"
+    )]
     Simulation(String),
     /// The model cannot be trained on this machine.
     #[error(transparent)]
@@ -224,6 +227,10 @@ fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, F
     let least = options.least.unwrap_or_else(|| hardened::fewest_clients(mode, fraction)).max(1);
     let clients = options.roster.as_ref().map_or(least, BTreeSet::len);
     hardened::check_cohort(mode, fraction, clients)?;
+    let (quorum, cohort) = (experiment.run.quorum, cohort_size(fraction, clients));
+    if options.roster.is_some() && quorum > cohort {
+        return Err(RunError::from(SimulationError::Quorum { quorum, cohort }).into());
+    }
     if experiment.run.fixed_roster {
         return Ok(least);
     }

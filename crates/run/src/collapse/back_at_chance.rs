@@ -3,8 +3,10 @@
 //! The excess of an accuracy over chance is (accuracy − chance) / (1 − chance): 0 for a model that always predicts the
 //! most frequent class, 1 for a perfect one. A model has learned if the mean excess of five rounds in a row reached 0.1,
 //! because single rounds go up and down with the cohort; it is back at chance level if five rounds in a row are below 0.02.
+//! A model that never learned anything was destroyed if its loss is also far above that of guessing.
 
-use super::recent::Recent;
+use super::loss_jump::FACTOR_OVER_GUESSING;
+use super::recent::{Recent, magnitude};
 use fedtvd_core::labels::Statistic;
 use fedtvd_core::round::RoundRecord;
 
@@ -20,6 +22,8 @@ pub(super) struct BackAtChance {
     best: Option<Accuracy>,
     /// The rounds at chance level, up to now.
     since: Option<Since>,
+    /// The loss of the last round, if it is far above that of guessing.
+    exploded: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +42,10 @@ struct Since {
 impl BackAtChance {
     /// The sign of trouble in this round, when the model is first seen to be back at chance level.
     pub(super) fn observe(&mut self, record: &RoundRecord) -> Option<String> {
-        let (accuracy, chance) = (record.accuracy?, chance(record).filter(|chance| *chance < 1.0)?);
+        // The median over clients, if they evaluated the model: one of them cannot hide a collapse, nor invent it.
+        let accuracy = record.median_accuracy.or(record.accuracy)?;
+        let chance = chance(record).filter(|chance| *chance < 1.0)?;
+        self.exploded = record.loss.filter(|loss| *loss >= FACTOR_OVER_GUESSING * -chance.ln());
         let excess = (accuracy - chance) / (1.0 - chance);
         self.recent.push(Accuracy { excess, accuracy });
         if self.recent.len() == ROUNDS {
@@ -55,12 +62,17 @@ impl BackAtChance {
 
     /// Why the result cannot be used, if it is at chance level.
     pub(super) fn verdict(&self) -> Option<String> {
-        let best = self.best.filter(|best| best.excess >= LEARNED)?;
         let since = self.since.filter(|since| since.rounds >= ROUNDS)?;
+        let (chance, round) = (100.0 * since.chance, since.round);
+        if let Some(loss) = self.exploded {
+            let loss = magnitude(loss);
+            return Some(format!(
+                "accuracy at chance level ({chance:.1} %) from round {round} on, with a loss of {loss}"
+            ));
+        }
+        let best = self.best.filter(|best| best.excess >= LEARNED)?;
         Some(format!(
-            "accuracy back at chance level ({:.1} %) from round {} on, after {:.1} %",
-            100.0 * since.chance,
-            since.round,
+            "accuracy back at chance level ({chance:.1} %) from round {round} on, after {:.1} %",
             100.0 * best.accuracy
         ))
     }

@@ -7,7 +7,7 @@ use fedtvd_core::round::RoundRecord;
 /// A loss is far above the usual one from this factor on.
 const FACTOR: f64 = 10.0;
 /// In the first rounds, a loss is far above that of guessing from this factor on.
-const FACTOR_OVER_GUESSING: f64 = 100.0;
+pub(super) const FACTOR_OVER_GUESSING: f64 = 100.0;
 
 /// The losses of a run.
 #[derive(Clone, Debug, Default)]

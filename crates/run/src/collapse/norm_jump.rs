@@ -32,7 +32,13 @@ impl NormJump {
             (others.len() >= 2).then(|| self.one(client, largest, median(others))).flatten()
         });
         self.medians.push(middle);
-        self.largest.push(largest);
+        // What screening scaled down or rejected is not usual, however often it comes.
+        let usual = |(client, _): &&(ClientId, f64)| {
+            let client = record.clients.iter().find(|one| one.client == *client);
+            client.is_some_and(|client| client.screened.is_none() && client.failure.is_none())
+        };
+        let largest = norms.iter().filter(usual).map(|(_, norm)| *norm).reduce(f64::max);
+        self.largest.push(largest.unwrap_or(middle));
         sign
     }
 

@@ -3,7 +3,15 @@
 use crate::configuration::{Config, Value};
 use fedtvd_core::round::hardened::LEAST;
 
+/// The keys that a federation sets.
+const KEYS: [&str; 3] = ["strategy.mode", "cohort.fraction", "cohort.quorum"];
+
 impl Config {
+    /// Whether a federation gives this key another default.
+    pub(crate) fn federated(path: &str) -> bool {
+        KEYS.contains(&path)
+    }
+
     /// The configuration of a federation: hardened mode, its quorum, and all clients in every round, unless set
     /// otherwise. A simulation of the result is the same run.
     pub fn for_federation(&self) -> Self {
@@ -28,11 +36,11 @@ mod tests {
         let mut config = Config::default();
         settings.iter().for_each(|setting| config.set(setting).unwrap());
         let config = config.for_federation();
-        ["strategy.mode", "cohort.fraction", "cohort.quorum"].map(|path| config.get(path).bare())
+        KEYS.map(|path| config.get(path).bare())
     }
 
     #[test]
-    fn a_federation_is_hardened_and_asks_everybody_unless_set_otherwise() {
+    fn a_federation_is_hardened_and_selects_all_clients_unless_set_otherwise() {
         assert_eq!(shown(&[]), ["hardened", "1", "3"]);
         assert_eq!(shown(&["mode=paper"]), ["paper", "1", "1"]);
         assert_eq!(shown(&["fraction=0.5", "quorum=4"]), ["hardened", "0.5", "4"]);

@@ -132,12 +132,17 @@ pub const ALL: &[Key] = &[
         kind: ParamKind::Seed,
         about: "seed of split and hold-out; follows seed unless set",
     }),
-    first(Param::number("cohort.fraction", 0.1, SHARE, "fraction of the clients that take part in a round")),
+    first(Param::number(
+        "cohort.fraction",
+        0.1,
+        SHARE,
+        "fraction of the clients that take part in a round; fedtvd serve: 1 unless set",
+    )),
     first(Param::whole(
         "cohort.quorum",
         1,
         (1, 1_000_000),
-        "minimum number of updates; with fewer, a round leaves the model unchanged",
+        "minimum number of updates, with fewer a round changes nothing; hardened: at least 3, and half of the clients asked",
     )),
     first(Param::number(
         "cohort.absent",
@@ -236,7 +241,7 @@ pub const ALL: &[Key] = &[
     first(Param {
         name: "strategy.mode",
         kind: ParamKind::Choice { default: "paper", choices: &["paper", "hardened"] },
-        about: "paper: as published; hardened: no single client can take over the model (docs/federation.md)",
+        about: "paper: as published; hardened: limits what one client can do (docs/federation.md); fedtvd serve: hardened unless set",
     }),
     later(Param::number(
         "strategy.screen",

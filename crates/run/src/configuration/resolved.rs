@@ -27,10 +27,11 @@ impl Config {
     }
 
     /// All keys with their values and one line of help each. A seed that follows `seed` is commented out, so that it
-    /// still follows when `seed` is changed.
+    /// still follows when `seed` is changed, and so is a key to which a federation gives another default.
     pub fn commented(&self) -> String {
         self.print(keys::ALL, |key, line| {
-            format!("{}{line}   # {}", if self.follows(key) { "# " } else { "" }, key.param.about)
+            let open = self.follows(key) || Self::federated(key.path()) && !self.set.contains_key(key.path());
+            format!("{}{line}   # {}", if open { "# " } else { "" }, key.param.about)
         })
     }
 

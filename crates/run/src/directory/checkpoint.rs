@@ -119,6 +119,9 @@ pub(crate) fn load(folder: &Path, layout: &Arc<Layout>) -> Result<Checkpoint, Ch
     let mut state = None;
     let mut memories = Memories::new();
     for (name, hash) in &files {
+        if Path::new(name).file_name().is_none_or(|plain| plain != name.as_str()) {
+            return Err(damaged(&path, format!("{name:?} is not the name of a file")));
+        }
         let path = folder.join(name);
         let bytes = fs::read(&path).map_err(doing("reading", &path))?;
         if sha256(&bytes) != *hash {

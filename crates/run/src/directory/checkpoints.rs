@@ -74,6 +74,11 @@ impl Checkpoints {
         round.is_multiple_of(retention::spacing(self.rounds))
     }
 
+    /// Bytes of the newest checkpoint; 0 without one.
+    pub(crate) fn newest_bytes(&self) -> u64 {
+        self.saved.last_key_value().map_or(0, |(_, bytes)| *bytes)
+    }
+
     /// Saves a checkpoint and removes those that are no longer kept; does nothing if this round is already saved.
     pub fn save(&mut self, state: &State, memories: &Memories) -> Result<(), CheckpointError> {
         let round = state.round;

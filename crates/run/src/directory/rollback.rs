@@ -63,10 +63,9 @@ impl Rollback {
         };
         let (number, rounds) = name.split_once("-from-")?;
         let (from, to) = rounds.split_once("-to-")?;
-        Some((
-            Self { number: number.parse().ok()?, from: from.parse().ok()?, to: to.parse().ok()? },
-            progress,
-        ))
+        let rollback = Self { number: number.parse().ok()?, from: from.parse().ok()?, to: to.parse().ok()? };
+        // Only what this program writes: another spelling of the same numbers would be a second rollback.
+        (rollback.name() == name && rollback.to <= rollback.from).then_some((rollback, progress))
     }
 }
 
@@ -106,7 +105,7 @@ pub fn begin(directory: &RunDirectory, layout: &Arc<Layout>, to: u32) -> Result<
     let text = if path.exists() { read_text(&path)? } else { String::new() };
     let discarded: String = text.split_inclusive('\n').take(from).skip(to as usize).collect();
     let all = all(directory)?;
-    let number = all.iter().map(|(rollback, _)| rollback.number).max().unwrap_or(0) + 1;
+    let number = all.iter().map(|(rollback, _)| rollback.number).max().unwrap_or(0).saturating_add(1);
     let rollback = Rollback { number, from: from as u32, to };
     let records = directory.file(FOLDER);
     for (left, _) in all.iter().filter(|(_, progress)| *progress == Progress::Partial) {

@@ -37,7 +37,9 @@ pub enum DirectoryError {
     #[error("{0} is in use: another fedtvd process is working on this run; wait until it ends, or stop it")]
     Busy(String),
     /// A run whose clients are elsewhere.
-    #[error("{0} holds a federation; resume it with \"fedtvd serve --out {0}\"")]
+    #[error(
+        "{0} holds a federation; resume it with \"fedtvd serve {0}\" (--rollback ROUND returns to an earlier round)"
+    )]
     Federation(String),
     /// The directory holds no run.
     #[error("{0} holds no run: it has no {1}")]
