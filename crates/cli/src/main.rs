@@ -10,8 +10,8 @@ mod terminal;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use commands::{
-    certs, compare, completions, data, evaluate, init, join, models, report, reproduce, resume, run, serve,
-    split, strategies, sweep, verify, weights,
+    certs, compare, completions, data, evaluate, init, join, models, predict, report, reproduce, resume, run,
+    serve, split, strategies, sweep, verify, weights,
 };
 use request::{Failure, eprint_line};
 use std::process::ExitCode;
@@ -40,6 +40,8 @@ enum Command {
     Verify(verify::Verify),
     /// Compute accuracy, loss and confusion matrix of a trained model
     Evaluate(evaluate::Evaluate),
+    /// Predict classes and probabilities for the rows of a table, or for images
+    Predict(predict::Predict),
     /// Run all combinations of parameter values, on one machine or a cluster
     Sweep(sweep::Sweep),
     /// Run the experiments of the FedTVD paper and compare the results with it
@@ -50,7 +52,7 @@ enum Command {
     Weights(weights::Weights),
     /// Show how a data set is split over clients, and save or export the split
     Split(split::Split),
-    /// List, download, verify and locate data sets
+    /// List, download, verify and locate data sets, and describe tables
     Data(data::Data),
     /// List the strategies with their parameters and papers
     Strategies(strategies::Strategies),
@@ -74,6 +76,7 @@ fn main() -> ExitCode {
         Command::Resume(resume) => resume.answer(),
         Command::Verify(verify) => verify.answer(),
         Command::Evaluate(evaluate) => evaluate.answer(),
+        Command::Predict(predict) => predict.answer(),
         Command::Sweep(sweep) => sweep.answer(),
         Command::Reproduce(reproduce) => reproduce.answer(),
         Command::Init(init) => init.answer(),

@@ -24,6 +24,7 @@ pub mod mini;
 pub mod set;
 pub mod split;
 pub mod statistics;
+pub mod table;
 
 /// Bytes as lower-case hexadecimal digits.
 pub fn hex(bytes: &[u8]) -> String {

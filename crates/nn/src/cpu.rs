@@ -5,7 +5,8 @@ use crate::flow::Flow;
 use crate::kernels::isa::{Isa, Work};
 use crate::kernels::vector::Vector;
 use crate::layers::Mode;
-use crate::loss::{cross_entropy, prediction};
+use crate::loss::{cross_entropy, prediction, probabilities};
+use crate::map::Map;
 use fedtvd_core::model::{Layout, Network, NetworkError, Params, Shape};
 use fedtvd_core::stream::{Purpose, Stream};
 use fedtvd_core::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, step};
@@ -97,16 +98,31 @@ impl Cpu {
 
     /// The class that a model predicts for each row.
     pub fn predictions(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<u32>, TrainFailure> {
+        self.outputs(params, rows, |logits, map, n| prediction(logits, map, n) as u32)
+    }
+
+    /// The probability of each class for each row.
+    pub fn probabilities(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<Vec<f64>>, TrainFailure> {
+        self.outputs(params, rows, probabilities)
+    }
+
+    /// What a function makes of each row's logits.
+    fn outputs<T>(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        made: fn(&[f32], &Map, usize) -> T,
+    ) -> Result<Vec<T>, TrainFailure> {
         self.check(params, rows, &[])?;
-        let mut predictions = Vec::with_capacity(rows.len());
+        let mut outputs = Vec::with_capacity(rows.len());
         for batch in rows.chunks(EVALUATION_BATCH) {
             self.load(batch, None);
             self.forward(&params.values, &mut Mode::Evaluation);
             let Bound { buffers, output, .. } = &self.bound;
             let values = &buffers.values[output.value];
-            predictions.extend((0..batch.len()).map(|n| prediction(values, &output.map, n) as u32));
+            outputs.extend((0..batch.len()).map(|n| made(values, &output.map, n)));
         }
-        Ok(predictions)
+        Ok(outputs)
     }
 
     fn reserve(&mut self, batch: usize) {

@@ -47,6 +47,16 @@ pub(crate) fn prediction(logits: &[f32], map: &Map, n: usize) -> usize {
     (1..map.shape[0]).fold(0, |best, class| if logit(class) > logit(best) { class } else { best })
 }
 
+/// The softmax of sample `n`'s logits.
+pub(crate) fn probabilities(logits: &[f32], map: &Map, n: usize) -> Vec<f64> {
+    let logit =
+        |class: usize| f64::from(logits[(n / map.lanes * map.shape[0] + class) * map.lanes + n % map.lanes]);
+    let largest = (0..map.shape[0]).map(logit).fold(f64::NEG_INFINITY, f64::max);
+    let parts: Vec<f64> = (0..map.shape[0]).map(|class| (logit(class) - largest).exp()).collect();
+    let sum: f64 = parts.iter().sum();
+    parts.iter().map(|part| part / sum).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,7 +3,10 @@
 use crate::configuration::{Config, Experiment};
 use crate::directory::checkpoints::Found;
 use crate::directory::manifest::VERSION;
-use crate::directory::{Checkpoints, DirectoryError, FORMAT, Manifest, RunDirectory, Summary, rollback};
+use crate::directory::run_directory::damaged;
+use crate::directory::{
+    Checkpoints, DirectoryError, FORMAT, Manifest, RunDirectory, Summary, rollback, sha256,
+};
 use crate::rounds::Rounds;
 use crate::run_error::RunError;
 use crate::runner::{Runner, Saving};
@@ -11,6 +14,7 @@ use crate::setup::{Data, Setup};
 use crate::simulation::{Resources, Workers, simulation};
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
+use fedtvd_data::table::Schema;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,12 +43,20 @@ impl Runner {
             strategy: experiment.run.strategy.label.clone(),
             data_checksum: setup.data_checksum.clone(),
             split_hash: setup.split_hash.clone(),
+            schema_hash: setup.schema_hash.clone(),
         };
         let deck = Deck::new(&setup.samples, None);
         let partition =
             PartitionFile::new(&experiment.data.set, &deck, &setup.partition, setup.names.clone());
         let partition = serde_json::to_string(&partition).expect("a partition is plain data");
-        let directory = RunDirectory::create(path, &config.resolved(), &manifest, Some(&partition))?;
+        let schema = setup.schema.as_ref().map(Schema::text);
+        let directory = RunDirectory::create_with_schema(
+            path,
+            &config.with_model_for(setup.samples.shape()).resolved(),
+            &manifest,
+            Some(&partition),
+            schema.as_deref(),
+        )?;
         let lines = directory.append(0)?;
         Ok(Self::new(directory, experiment, Some(setup), rounds, lines))
     }
@@ -162,8 +174,18 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
     let experiment = Experiment::of(&config).map_err(|error| unusable(&error))?;
     let manifest = directory.manifest()?;
     let data = Data::load(&experiment.data, places)?;
+    // A run that was made before tables had schemas has no hash of one. A schema that is made changes with its table.
+    if !manifest.schema_hash.is_empty() && experiment.data.schema.is_some() {
+        same("schema", &manifest.schema_hash, &data.schema_hash())?;
+    }
     same(&format!("data set {}", experiment.data.set), &manifest.data_checksum, &data.checksum)?;
     let setup = Arc::new(Setup::new(&experiment, &data)?);
+    if let (Some(stored), Some(schema)) = (directory.schema()?, &setup.schema) {
+        let path = directory.file("schema.toml");
+        let stored: Schema = stored.parse().map_err(|why| damaged(&path, why))?;
+        let hash = |schema: &Schema| sha256(schema.text().as_bytes());
+        same(&path.display().to_string(), &hash(schema), &hash(&stored))?;
+    }
     // The sites of a federation do not report their split; equal bits will show that it is the same.
     if !manifest.split_hash.is_empty() {
         same("split", &manifest.split_hash, &setup.split_hash)?;

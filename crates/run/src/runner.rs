@@ -10,6 +10,7 @@ use crate::fleet::FleetFailure;
 use crate::rounds::{RoundError, Rounds};
 use crate::run_error::RunError;
 use crate::setup::Setup;
+use fedtvd_core::model::{ModelCard, Network};
 use fedtvd_core::round::RoundRecord;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +40,8 @@ pub struct Runner {
     /// The last round before the rollback that the next round follows.
     pub(crate) rolled_back_from: Option<u32>,
     pub(crate) notes: Vec<String>,
+    /// The model's layers, if they are known.
+    network: Option<Network>,
 }
 
 /// How often the state is saved.
@@ -82,6 +85,7 @@ impl Runner {
     ) -> Self {
         Self {
             notes: setup.as_ref().map_or_else(Vec::new, |setup| setup.notes.clone()),
+            network: setup.as_ref().map(|setup| setup.network.clone()),
             checkpoints: Checkpoints::new(directory.file("checkpoint"), experiment.rounds),
             directory,
             experiment,
@@ -100,6 +104,11 @@ impl Runner {
             when: Saving::Interval,
             rolled_back_from: None,
         }
+    }
+
+    /// The same run with the layers of its model, which are written into the model's file.
+    pub fn of_network(self, network: Network) -> Self {
+        Self { network: Some(network), ..self }
     }
 
     /// Notes for the user, before it starts or resumes.
@@ -195,10 +204,17 @@ impl Runner {
         Ok(())
     }
 
+    /// What the model's file says about a model for tables.
+    fn card(&self) -> Result<Option<ModelCard>, RunError> {
+        let schema = self.directory.schema()?;
+        Ok(schema.zip(self.network.clone()).map(|(schema, network)| ModelCard { network, schema }))
+    }
+
     fn finish(self) -> Result<Summary, RunError> {
         self.lines.sync()?;
         let model = self.directory.file("model.safetensors");
-        write(&model, &self.rounds.state().params.to_safetensors())?;
+        let card = self.card()?;
+        write(&model, &self.rounds.state().params.to_described_safetensors(card.as_ref()))?;
         let summary = Summary {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,

@@ -1,5 +1,6 @@
 //! The samples, the split and the model of a run.
 
+use crate::configuration::table_model::{is_table, table_layers};
 use crate::configuration::{ClassMismatch, Experiment, LiarsError};
 use crate::directory::digest;
 use fedtvd_core::model::{Layout, Network, NetworkError, Shape};
@@ -9,6 +10,7 @@ use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
+use fedtvd_data::table::{NoValues, Schema, standards};
 use fedtvd_nn::models::{self, LayersError, ModelError};
 use std::sync::Arc;
 use thiserror::Error;
@@ -36,6 +38,10 @@ pub struct Setup {
     pub layout: Arc<Layout>,
     /// Checksum of the data set.
     pub data_checksum: String,
+    /// Hash of the schema that the data was read with; empty if it is not a table.
+    pub schema_hash: String,
+    /// The same schema with all centres and scales.
+    pub schema: Option<Schema>,
 }
 
 /// A data set that several runs share.
@@ -51,6 +57,14 @@ impl Data {
     /// Reads a data set.
     pub fn load(options: &DataOptions, places: &Places) -> Result<Self, SetupError> {
         Ok(Self::from(options.load(places)?))
+    }
+}
+
+impl Data {
+    /// Hash of the table's schema as it was given or made; empty if there is none.
+    pub fn schema_hash(&self) -> String {
+        let schema = self.loaded.table.as_ref().map(|table| digest::sha256(table.schema.text().as_bytes()));
+        schema.unwrap_or_default()
     }
 }
 
@@ -81,6 +95,9 @@ pub enum SetupError {
     /// A user-defined model.
     #[error("model.layers: {0}")]
     Layers(LayersError),
+    /// A table's centres and scales.
+    #[error(transparent)]
+    Standards(#[from] NoValues),
     /// The model's layers.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -89,8 +106,8 @@ pub enum SetupError {
 impl Setup {
     /// Splits the samples and creates the model as the experiment says.
     pub fn new(experiment: &Experiment, data: &Data) -> Result<Self, SetupError> {
-        let samples = Arc::clone(&data.loaded.samples);
-        let deck = Deck::new(&samples, data.loaded.groups.as_ref());
+        let samples = &data.loaded.samples;
+        let deck = Deck::new(samples, data.loaded.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = *experiment;
         let reference = experiment.reference.resolve(samples.classes())?;
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
@@ -98,8 +115,10 @@ impl Setup {
         let split_hash = dealt.hash();
         let Dealt { partition, clients, names, notes } = dealt;
         let notes = [data.loaded.notes.clone(), notes].concat();
+        let loaded = standardised(experiment, &data.loaded, &clients)?;
+        let schema = loaded.table.as_ref().map(|table| table.schema.clone());
+        let (samples, classes) = (loaded.samples, samples.classes());
         let network = network(experiment, &samples)?;
-        let classes = samples.classes();
         let layout = Arc::new(Layout::of(&network)?);
         let training = match &experiment.liars {
             None => Arc::clone(&samples),
@@ -115,6 +134,7 @@ impl Setup {
         };
         let clients = clients.into_iter().map(client).collect();
         let data_checksum = data.checksum.clone();
+        let schema_hash = data.schema_hash();
         Ok(Self {
             samples,
             training,
@@ -126,8 +146,22 @@ impl Setup {
             network,
             layout,
             data_checksum,
+            schema_hash,
+            schema,
         })
     }
+}
+
+/// The data with the centres and scales that the clients of a federation would compute together.
+fn standardised(
+    experiment: &Experiment,
+    loaded: &Loaded,
+    clients: &[ClientRows],
+) -> Result<Loaded, SetupError> {
+    let open = loaded.table.as_ref().and_then(|table| Some((&table.schema, table.columns.as_ref()?)));
+    let Some((schema, columns)) = open else { return Ok(loaded.clone()) };
+    let told: Vec<_> = clients.iter().map(|client| columns.moments(schema, &client.train)).collect();
+    Ok(loaded.standardised(&standards(schema, &told, experiment.run.mode)?)?)
 }
 
 /// The model that an experiment names or defines, for samples of this shape.
@@ -138,6 +172,9 @@ pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, Se
 /// The same without samples, as on a server without data.
 pub fn network_for(experiment: &Experiment, shape: Shape, classes: usize) -> Result<Network, SetupError> {
     Ok(match experiment.layers.as_slice() {
+        [] if !experiment.model_chosen && is_table(shape) => {
+            models::from_lines(&table_layers(shape[0]), shape, classes).map_err(SetupError::Layers)?
+        }
         [] => models::named(&experiment.model, shape, classes)?,
         lines => models::from_lines(lines, shape, classes).map_err(SetupError::Layers)?,
     })

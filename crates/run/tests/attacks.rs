@@ -26,7 +26,7 @@ fn data() -> Data {
     let samples = Samples::new([1, 4, 4], 4, Values::Floats(values), labels, 250).unwrap();
     let samples = Arc::new(samples);
     let (class_names, normal, notes) = (Vec::new(), Vec::new(), Vec::new());
-    Data::from(Loaded { samples, groups: None, class_names, normal, notes })
+    Data::from(Loaded { samples, groups: None, class_names, normal, notes, table: None })
 }
 
 fn started(strategy: &str, settings: &[&str]) -> (Experiment, Arc<Setup>, Rounds) {

@@ -32,6 +32,7 @@ fn data() -> Data {
         class_names: Vec::new(),
         normal: Vec::new(),
         notes: Vec::new(),
+        table: None,
     })
 }
 

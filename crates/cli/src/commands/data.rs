@@ -1,5 +1,6 @@
-//! `fedtvd data list|fetch|verify|path`: lists and downloads data sets.
+//! `fedtvd data list|fetch|verify|path|schema`: lists and downloads data sets, and describes tables.
 
+use crate::commands::data_schema::DataSchema;
 use crate::request::{Failure, Output};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
@@ -9,7 +10,7 @@ use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-/// List, download, verify and locate data sets.
+/// List, download, verify and locate data sets, and describe tables.
 #[derive(Args)]
 pub(crate) struct Data {
     #[command(subcommand)]
@@ -26,6 +27,8 @@ enum Action {
     Verify(Verify),
     /// Print the path of a data set on this machine
     Path(Path),
+    /// Print a schema for tables: what each column is and how it becomes inputs of a model
+    Schema(DataSchema),
 }
 
 #[derive(Args)]
@@ -102,6 +105,7 @@ impl Data {
             Action::Fetch(fetch) => fetch.answer(),
             Action::Verify(verify) => verify.answer(),
             Action::Path(path) => path.answer(),
+            Action::Schema(schema) => schema.answer(),
         }
     }
 }

@@ -1,14 +1,17 @@
 //! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model, or of the model after a round.
 
-use crate::request::{Configured, Failure, Output, quoted};
-use anyhow::Context;
+use crate::output::predictions::Csv;
+use crate::output::trained_model::{self, TrainedModel};
+use crate::request::{Configured, Failure, Output};
+use anyhow::{Context, anyhow};
 use clap::Args;
-use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::train::Trainer as _;
+use fedtvd_data::set::{DataOptions, Loaded};
+use fedtvd_data::table::Schema;
 use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
-use fedtvd_run::directory::{HistoryError, RunDirectory, history};
-use fedtvd_run::setup::{Data, network};
+use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::setup::Data;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -28,7 +31,7 @@ pub(crate) struct Evaluate {
     /// Use the training samples instead of the test samples
     #[arg(long)]
     train: bool,
-    /// Write row, label and prediction of every sample to a CSV file
+    /// Write row, label, prediction and the probability of each class of every sample to a CSV file
     #[arg(long, value_name = "FILE")]
     predictions: Option<PathBuf>,
     #[command(flatten)]
@@ -51,52 +54,79 @@ struct View<'a> {
 impl Evaluate {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let run = self.run()?;
-        if self.round.is_none()
-            && let Some(run) = &run
-            && run.model().map_err(Failure::request)?.is_none()
-        {
-            return Err(unfinished(run));
-        }
-        let config = self.config()?;
-        let experiment = Experiment::of(&config).map_err(Failure::request)?;
-        let data = Data::load(&experiment.data, &self.configured.places()).map_err(Failure::request)?;
-        let samples = Arc::clone(&data.loaded.samples);
-        let network = network(&experiment, &samples).map_err(Failure::request)?;
-        let layout = Arc::new(Layout::of(&network).map_err(Failure::request)?);
-        let (params, model) = match (self.round, &run) {
-            (Some(round), Some(run)) => after_round(run, &layout, round)?,
-            _ => {
-                let inside = self.model.join("model.safetensors");
-                let model = if self.model.is_dir() { inside } else { self.model.clone() };
-                (Arc::new(read(&model, &layout).map_err(Failure::Request)?), model)
-            }
+        let file = match self.round {
+            Some(_) => self.model.join("model.safetensors"),
+            None => trained_model::file(&self.model)?,
         };
-        let rows = if self.train { (0..samples.train_rows() as u32).collect() } else { samples.test_rows() };
+        let config = self.config(&file)?;
+        let experiment = Experiment::of(&config).map_err(Failure::request)?;
+        let bytes = std::fs::read(&file).unwrap_or_default();
+        let schema = trained_model::schema(&file, &bytes)?;
+        let other = schema.is_some() && experiment.data.is_table_file() && !self.own(&file, &experiment.data);
+        if other && self.train {
+            let set = &experiment.data.set;
+            return Err(Failure::Request(anyhow!(
+                "--train is for the data of the run; all rows of {set} are evaluated anyway"
+            )));
+        }
+        let loaded = self.load(&experiment.data, schema.as_ref(), other)?;
+        let samples = Arc::clone(&loaded.samples);
+        let all = self.train || other;
+        let rows = if all { (0..samples.train_rows() as u32).collect() } else { samples.test_rows() };
         if rows.is_empty() {
-            return Err(Failure::Request(anyhow::anyhow!(
+            return Err(Failure::Request(anyhow!(
                 "the data set has no test rows; use --train to evaluate on the training rows"
             )));
         }
-        let mut cpu = Cpu::new(&network, samples.clone()).map_err(Failure::request)?;
-        let evaluation = cpu.evaluate(&params, &rows, None).map_err(Failure::work)?;
+        let (config, places) = (Some(config), self.configured.places());
+        let model = match (self.round, &run) {
+            (Some(round), Some(run)) => TrainedModel::after_round(run, round, config, &places)?,
+            _ => TrainedModel::read(&self.model, config, &places)?,
+        };
+        let mut cpu = Cpu::new(&model.network, samples.clone()).map_err(Failure::request)?;
+        let evaluation = cpu.evaluate(&model.params, &rows, None).map_err(Failure::work)?;
         if let Some(path) = &self.predictions {
-            let text = predictions(&mut cpu, &params, &rows, samples.labels()).map_err(Failure::Work)?;
+            let text = predictions(&mut cpu, &model, &rows, &loaded).map_err(Failure::Work)?;
             std::fs::write(path, text)
                 .with_context(|| format!("writing {}", path.display()))
                 .map_err(Failure::Work)?;
         }
         let view = View {
-            model: &model,
+            model: &model.file,
             round: self.round,
             set: &experiment.data.set,
             samples: evaluation.samples(),
             accuracy: evaluation.accuracy(),
             loss: evaluation.mean_loss(),
             class_accuracy: evaluation.class_accuracies(),
-            class_names: &data.loaded.class_names,
+            class_names: &loaded.class_names,
             confusion: evaluation.confusion.chunks(samples.classes()).collect(),
         };
         self.output.answer(&view, || text(&view))
+    }
+
+    /// The data; a table is read with the model's own schema, and another table than the run's completely.
+    fn load(&self, options: &DataOptions, schema: Option<&Schema>, other: bool) -> Result<Loaded, Failure> {
+        let places = self.configured.places();
+        let loaded = match schema.filter(|_| options.is_table_file()) {
+            Some(schema) if other => {
+                let options = DataOptions { test: 0.0, group: None, imbalance: 1.0, ..options.clone() };
+                options.load_with(&places, schema)
+            }
+            Some(schema) => options.load_with(&places, schema),
+            None => return Ok(Data::load(options, &places).map_err(Failure::request)?.loaded),
+        };
+        loaded.map_err(Failure::request)
+    }
+
+    /// Whether this is the data set of the run that the model is from.
+    fn own(&self, file: &Path, data: &DataOptions) -> bool {
+        let text = std::fs::read_to_string(file.with_file_name("config.toml")).unwrap_or_default();
+        let Some(own) = Config::parse(&text).ok().and_then(|config| Experiment::of(&config).ok()) else {
+            return false;
+        };
+        let place = |set: &str| Path::new(set).canonicalize().unwrap_or_else(|_| PathBuf::from(set));
+        !text.is_empty() && place(&own.data.set) == place(&data.set)
     }
 
     /// The run, if a run directory is named.
@@ -106,17 +136,16 @@ impl Evaluate {
         }
         match self.round {
             None => Ok(None),
-            Some(round) => Err(Failure::Request(anyhow::anyhow!(
+            Some(round) => Err(Failure::Request(anyhow!(
                 "--round {round} needs a run directory; {} is not a directory",
                 self.model.display()
             ))),
         }
     }
 
-    /// The given configuration, or the one in the model's run directory.
-    fn config(&self) -> Result<Config, Failure> {
-        let folder = if self.model.is_dir() { Some(self.model.as_path()) } else { self.model.parent() };
-        let beside = folder.map(|folder| folder.join("config.toml")).filter(|path| path.is_file());
+    /// The given configuration, or the one beside the model in its run directory.
+    fn config(&self, model: &Path) -> Result<Config, Failure> {
+        let beside = model.parent().map(|folder| folder.join("config.toml")).filter(|path| path.is_file());
         match beside {
             Some(path) if !self.configured.names_file() => self.configured.read_over(&path),
             _ => self.configured.read(),
@@ -124,51 +153,23 @@ impl Evaluate {
     }
 }
 
-/// The model after a round, and its file: a checkpoint, or the final model.
-fn after_round(
-    run: &RunDirectory,
-    layout: &Arc<Layout>,
-    round: u32,
-) -> Result<(Arc<Params>, PathBuf), Failure> {
-    let rounds = run.summary().map_err(Failure::request)?.map(|summary| summary.rounds);
-    match history::model(run, layout, round) {
-        Ok(found) => Ok(found),
-        Err(HistoryError::NotKept { .. }) if rounds == Some(round) => {
-            let model = run.file("model.safetensors");
-            Ok((Arc::new(read(&model, layout).map_err(Failure::Request)?), model))
-        }
-        Err(HistoryError::NotKept { directory, round, mut available }) => {
-            available.extend(rounds.filter(|last| !available.contains(last)));
-            Err(Failure::request(HistoryError::NotKept { directory, round, available }))
-        }
-        Err(error) => Err(Failure::request(error)),
+/// Row (of a table: the user's own, the first after the names is 1), label and prediction as numbers and as names, and
+/// the probability of each class.
+fn predictions(cpu: &mut Cpu, model: &TrainedModel, rows: &[u32], loaded: &Loaded) -> anyhow::Result<String> {
+    let names = &model.class_names;
+    let mut csv = Csv::new(b',');
+    let header = ["row", "label", "prediction", "label_name", "prediction_name"];
+    csv.row(header.into_iter(), &names.iter().map(|name| format!("p_{name}")).collect::<Vec<_>>());
+    let predicted = cpu.predictions(&model.params, rows)?;
+    for ((row, of), best) in rows.iter().zip(cpu.probabilities(&model.params, rows)?).zip(predicted) {
+        let label = loaded.samples.labels()[*row as usize];
+        let own = loaded.table.as_ref().map_or(u64::from(*row), |table| table.rows[*row as usize]);
+        let named = |class: u32| names.get(class as usize).map_or("", String::as_str);
+        let numbers = [own.to_string(), label.to_string(), best.to_string()];
+        let fields = numbers.iter().map(String::as_str).chain([named(label), named(best)]);
+        csv.row(fields, &of.iter().map(|p| format!("{p:.6}")).collect::<Vec<_>>());
     }
-}
-
-/// What to do with a run that has no final model yet.
-fn unfinished(run: &RunDirectory) -> Failure {
-    let name = quoted(&run.path().display().to_string());
-    let resume = if run.is_federation() { "serve --out" } else { "resume" };
-    let kept = history::rounds(run).unwrap_or_default();
-    let earlier = kept.last().map_or_else(String::new, |round| {
-        format!("; to evaluate the model after round {round}: fedtvd evaluate {name} --round {round}")
-    });
-    Failure::Request(anyhow::anyhow!(
-        "{name} has no model yet: the run is unfinished; to resume it: fedtvd {resume} {name}{earlier}"
-    ))
-}
-
-fn read(path: &Path, layout: &Arc<Layout>) -> anyhow::Result<Params> {
-    let bytes = std::fs::read(path).with_context(|| format!("reading {}", path.display()))?;
-    Params::from_safetensors(&bytes, layout).with_context(|| path.display().to_string())
-}
-
-fn predictions(cpu: &mut Cpu, params: &Params, rows: &[u32], labels: &[u32]) -> anyhow::Result<String> {
-    let mut text = String::from("row,label,prediction\n");
-    for (row, prediction) in rows.iter().zip(cpu.predictions(params, rows)?) {
-        let _ = writeln!(text, "{row},{},{prediction}", labels[*row as usize]);
-    }
-    Ok(text)
+    Ok(csv.text)
 }
 
 fn text(view: &View<'_>) -> String {

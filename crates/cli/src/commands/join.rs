@@ -4,8 +4,8 @@ use crate::request::{Failure, Output, eprint_line, plural};
 use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use fedtvd_data::set::{DataOptions, Places};
-use fedtvd_net::client::{self, ConnectionError, JoinError, Progress, Security};
+use fedtvd_data::set::{DataOptions, Loaded, Places};
+use fedtvd_net::client::{self, ConnectionError, JoinError, Progress, Security, SiteData};
 use fedtvd_run::attack::{ALL, Attack};
 use fedtvd_run::configuration::{Value, keys};
 use serde::Serialize;
@@ -26,15 +26,19 @@ pub(crate) struct Join {
     /// Folder for state that is kept between rounds [default: .fedtvd in the data folder or beside the data file]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
-    /// CSV: name of the label column
-    #[arg(long, value_name = "COLUMN", default_value = "label")]
-    label: String,
+    /// CSV: name of the label column, if the server's schema is to be checked against it
+    #[arg(long, value_name = "COLUMN")]
+    label: Option<String>,
     /// CSV files, and folders without test data: share of the samples held out to evaluate models
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     test: f64,
     /// Connect without TLS to a server on this machine, as client number N
     #[arg(long, value_name = "N", conflicts_with = "identity")]
     plaintext: Option<u32>,
+    /// Only check whether this site could take part: read its data as the federation does, and report what is missing or
+    /// unknown
+    #[arg(long)]
+    check: bool,
     /// For tests of your own federation: lie to the server in this way (docs/attacks.md)
     #[arg(long, value_name = "KIND", value_parser = attacks())]
     attack: Option<String>,
@@ -46,6 +50,16 @@ pub(crate) struct Join {
     attack_size: Option<u64>,
     #[command(flatten)]
     output: Output,
+}
+
+/// The result of --check.
+#[derive(Serialize)]
+struct CheckView<'a> {
+    client: u32,
+    name: &'a str,
+    training: usize,
+    holdout: usize,
+    notes: &'a [String],
 }
 
 /// The names of all attacks, with what they do.
@@ -61,26 +75,17 @@ struct View {
 
 impl Join {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        let options = DataOptions {
-            set: self.data.clone(),
-            label: self.label.clone(),
-            test: self.test,
-            ..DataOptions::default()
-        };
-        let data = options.load(&Places::new(None)).map_err(Failure::request)?;
+        let data = self.site_data()?;
         let state = self.state.clone().unwrap_or_else(|| {
             let data = PathBuf::from(&self.data);
             if data.is_dir() { data.join(".fedtvd") } else { data.with_extension("fedtvd") }
         });
         let attack = self.attack()?;
-        let options = client::Options {
-            server: self.server.clone(),
-            security: self.security()?,
-            samples: data.samples,
-            class_names: data.class_names,
-            folder: state,
-            attack,
-        };
+        let (server, security) = (self.server.clone(), self.security()?);
+        let options = client::Options { server, security, data, folder: state, attack };
+        if self.check {
+            return self.checked(&options);
+        }
         let quiet = self.output.quiet;
         if let Some(attack) = attack.filter(|_| !quiet) {
             eprint_line(format_args!("this client lies to the server ({attack}): {}", attack.spec().about));
@@ -94,6 +99,36 @@ impl Join {
         let view = View { rounds: finished.rounds, model_hash: finished.model_hash };
         self.output.answer(&view, || {
             format!("the federation has finished after {}\n", plural(view.rounds as usize, "round"))
+        })
+    }
+
+    /// A table is read when the server's schema is known, everything else at once.
+    fn site_data(&self) -> Result<SiteData, Failure> {
+        let options = DataOptions { set: self.data.clone(), test: self.test, ..DataOptions::default() };
+        if options.is_table_file() {
+            let (path, label, test) = (PathBuf::from(&self.data), self.label.clone(), self.test);
+            return Ok(SiteData::Table { path, label, test });
+        }
+        let Loaded { samples, class_names, .. } =
+            options.load(&Places::new(None)).map_err(Failure::request)?;
+        Ok(SiteData::Samples { samples, class_names })
+    }
+
+    fn checked(&self, options: &client::Options) -> Result<(), Failure> {
+        let found = client::check(options).map_err(failure)?;
+        let view = CheckView {
+            client: found.welcome.client,
+            name: &found.welcome.name,
+            training: found.training,
+            holdout: found.holdout,
+            notes: &found.notes,
+        };
+        self.output.answer(&view, || {
+            let notes: String = view.notes.iter().map(|note| format!("note: {note}\n")).collect();
+            format!(
+                "{notes}{} can take part as client {}, with {} training samples and {} held out\n",
+                view.name, view.client, view.training, view.holdout
+            )
         })
     }
 
@@ -137,6 +172,9 @@ fn text(progress: &Progress) -> String {
             "joined as {} (client {}): {} rounds of {}, {} mode",
             welcome.name, welcome.client, welcome.rounds, welcome.strategy, welcome.mode
         ),
+        Progress::Read(notes) => {
+            notes.iter().map(|note| format!("note: {note}")).collect::<Vec<_>>().join("\n")
+        }
         Progress::Training(round) => format!("round {round}: training"),
         Progress::Sent(round) => format!("round {round}: update stored by the server"),
         Progress::Refused(error) => format!("refused: {error}"),

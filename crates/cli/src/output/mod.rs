@@ -3,4 +3,6 @@
 
 pub(crate) mod dry_run;
 pub(crate) mod plot;
+pub(crate) mod predictions;
 pub(crate) mod strategies_page;
+pub(crate) mod trained_model;

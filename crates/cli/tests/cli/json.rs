@@ -14,6 +14,8 @@ fn the_documented_fields_are_those_printed() {
     let plain = |call: &[&str]| -> Vec<String> { call.iter().map(ToString::to_string).collect() };
     let grid = place("grid.toml");
     std::fs::write(&grid, "[sweep]\nseed = [1, 2]\n").unwrap();
+    let table = place("table.csv");
+    std::fs::write(&table, "age,label\n1,a\n2,b\n").unwrap();
     let calls = [
         (
             "compare",
@@ -29,6 +31,7 @@ fn the_documented_fields_are_those_printed() {
         ("models", plain(&["models"])),
         ("split", plain(&["split", "--set", "clients=20", "--out", &split])),
         ("data list", plain(&["data", "list"])),
+        ("data schema", plain(&["data", "schema", &table])),
         ("init", plain(&["init"])),
         ("sweep", with_small(&["sweep", &grid, "--out", &place("sweep")])),
         ("reproduce", {

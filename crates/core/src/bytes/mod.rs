@@ -8,5 +8,6 @@ pub(crate) mod upload_stream;
 pub(crate) mod writer;
 
 pub use reader::{BytesError, VERSION};
+pub(crate) use reader::{ENTRY, Envelope};
 pub use upload_head::UploadHead;
 pub use upload_stream::UploadStream;

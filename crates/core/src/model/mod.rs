@@ -2,12 +2,14 @@
 //! Nothing here trains.
 
 pub(crate) mod layout;
+pub(crate) mod model_card;
 pub(crate) mod model_file;
 pub(crate) mod network;
 pub(crate) mod params;
 pub(crate) mod tensor;
 
 pub use layout::Layout;
+pub use model_card::ModelCard;
 pub use network::{Layer, Network, NetworkError, Shape};
 pub use params::Params;
 pub use tensor::{LayerKind, Role, Tensor};

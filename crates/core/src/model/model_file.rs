@@ -1,6 +1,6 @@
 //! A model as a safetensors file that PyTorch loads: tensors by name, with their shapes.
 
-use crate::model::{Layout, Params};
+use crate::model::{Layout, ModelCard, Params};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -50,6 +50,11 @@ const COUNTER: &str = "num_batches_tracked";
 impl Params {
     /// The model as a safetensors file.
     pub fn to_safetensors(&self) -> Vec<u8> {
+        self.to_described_safetensors(None)
+    }
+
+    /// The model as a safetensors file with this card in its metadata, under `fedtvd`.
+    pub fn to_described_safetensors(&self, card: Option<&ModelCard>) -> Vec<u8> {
         let bytes: Vec<u8> = self.values.iter().flat_map(|value| value.to_le_bytes()).collect();
         let views = self.layout.tensors().iter().map(|tensor| {
             let range = tensor.range();
@@ -57,7 +62,8 @@ impl Params {
             let view = TensorView::new(Dtype::F32, tensor.shape.clone(), data);
             (tensor.name.as_str(), view.expect("the range has the shape's length"))
         });
-        serialize(views, None).expect("names and shapes make a small header")
+        let entries = card.map(|card| [card.entry()].into_iter().collect());
+        serialize(views, entries).expect("names and shapes make a small header")
     }
 
     /// Loads a model of this layout from a safetensors file, such as one written by PyTorch.
@@ -107,6 +113,18 @@ mod tests {
     fn a_model_round_trips_bit_for_bit() {
         let params = Params::initial(layout(3), 1);
         assert_eq!(Params::from_safetensors(&params.to_safetensors(), &layout(3)), Ok(params));
+    }
+
+    #[test]
+    fn a_card_stands_in_the_file_and_changes_no_tensor() {
+        let params = Params::initial(layout(3), 1);
+        let layers = vec![Layer::Flatten, Layer::Linear { name: "fc".into(), out: 3 }];
+        let network = Network { input: [2, 1, 1], classes: 3, layers };
+        let card = ModelCard { network, schema: "[label]".to_owned() };
+        let bytes = params.to_described_safetensors(Some(&card));
+        assert_eq!(ModelCard::of(&bytes), Some(card));
+        assert_eq!(ModelCard::of(&params.to_safetensors()), None);
+        assert_eq!(Params::from_safetensors(&bytes, &layout(3)), Ok(params));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //!
 //! K are the clients whose updates count. A round with fewer than three of them, or with fewer than half of its cohort,
 //! changes nothing: two clients cannot outvote a third that does not answer. The same caps apply to what clients
-//! contribute to an aggregated reference, and to their evaluations of the model.
+//! contribute to an aggregated reference and to the centres and scales of a table, and to their evaluations of the model.
 //!
 //! The cap on the reach r_k matters for FedNova, whose mean reach multiplies every update: a client that claims the
 //! reach of a hundred million samples would blow up all of them, however small its weight. Its own update is divided by
@@ -101,8 +101,9 @@ pub fn shares(weighting: &dyn Weighting, mode: Mode, profiles: &[&Profile], memo
     shares
 }
 
-/// Weights by size alone, capped: what a client's label counts or its evaluation may weigh.
-pub(crate) fn size_weights(sizes: Vec<u64>) -> Vec<f64> {
+/// Weights by size alone, capped: what a client's label counts, its evaluation or its statistics of a table's columns
+/// may weigh. There must be at least one.
+pub fn size_weights(sizes: Vec<u64>) -> Vec<f64> {
     let (clients, sizes) = (sizes.len(), capped_sizes(sizes));
     let total: f64 = sizes.iter().map(|&size| size as f64).sum();
     filled(&sizes.iter().map(|&size| size as f64 / total).collect::<Vec<_>>(), cap(clients))

@@ -2,7 +2,6 @@
 
 pub mod archive;
 pub mod cifar;
-pub mod heart;
 pub mod idx;
 pub(crate) mod json;
 pub mod npy;

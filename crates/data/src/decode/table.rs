@@ -1,73 +1,245 @@
-//! CSV: a line of column names, then rows of as many fields.
+//! Tables as text: a line of column names, then rows of as many fields, separated by commas, semicolons or tabs.
 
 use super::{Flaw, Source};
 
-/// A table of text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// How the text of a table is laid out; what is `None` is found in the file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Layout {
+    /// The character between two fields.
+    pub separator: Option<u8>,
+    /// Names of the columns of files that have no line of names.
+    pub header: Option<Vec<String>>,
+}
+
+/// A table in memory, as text.
+#[derive(Clone, Debug)]
 pub struct Table {
     /// The columns' names.
     pub names: Vec<String>,
-    /// Row after row, as many fields as names.
-    pub rows: Vec<Vec<String>>,
+    /// The character between two fields.
+    pub separator: u8,
+    file: String,
+    bytes: Vec<u8>,
+    /// Bytes before the first line: a byte order mark.
+    start: usize,
+    /// Whether the first line holds names.
+    named: bool,
 }
 
-/// Reads a table of at most `limit` bytes.
-pub fn table(source: &mut Source, limit: usize) -> Result<Table, Flaw> {
-    let bytes = source.rest(limit, "a table")?;
-    let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes.as_slice());
-    let names: Vec<String> = match reader.headers() {
-        Ok(names) => names.iter().map(str::to_owned).collect(),
-        Err(error) => return Err(flaw(source, &error)),
-    };
-    if let [only] = names.as_slice()
-        && only.contains([';', '\t'])
-    {
-        let expected = "column names separated by commas".to_owned();
-        return Err(source.flaw(0, expected, format!("{only:?}")));
-    }
-    if let Some(twice) = names.iter().enumerate().find(|(place, name)| names[..*place].contains(name)) {
-        let expected = "column names that differ".to_owned();
-        return Err(source.flaw(0, expected, format!("{:?} twice", twice.1)));
-    }
-    let mut rows = Vec::new();
-    for record in reader.records() {
-        match record {
-            Ok(record) => rows.push(record.iter().map(str::to_owned).collect()),
-            Err(error) => return Err(flaw(source, &error)),
-        }
-    }
-    if rows.is_empty() {
-        let expected = "column names and at least one row".to_owned();
-        return Err(source.flaw(0, expected, "no rows".to_owned()));
-    }
-    Ok(Table { names, rows })
+/// The rows of a table, read one after the other.
+pub struct Rows<'a> {
+    table: &'a Table,
+    reader: csv::Reader<&'a [u8]>,
+    record: csv::StringRecord,
+    number: u64,
 }
 
-fn flaw(source: &Source, error: &csv::Error) -> Flaw {
-    let offset = error.position().map_or(0, csv::Position::byte);
-    let (expected, found) = match error.kind() {
-        csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-            (format!("{expected_len} fields, as many as column names"), format!("{len}"))
+/// One row.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'r> {
+    record: &'r csv::StringRecord,
+    /// Its number; the first one after the names is 1.
+    pub number: u64,
+    /// The line of the file in which it starts.
+    pub line: u64,
+}
+
+impl<'r> Row<'r> {
+    /// A field, without blanks around it.
+    pub fn field(&self, column: usize) -> &'r str {
+        self.record.get(column).unwrap_or_default().trim()
+    }
+
+    /// All fields as they are in the file.
+    pub fn fields(&self) -> impl Iterator<Item = &'r str> {
+        self.record.iter()
+    }
+}
+
+const SEPARATORS: [u8; 3] = *b",;\t";
+/// From this size on, in bytes, several threads read a table.
+const LARGE: usize = 1 << 24;
+/// Every thread separates all fields, so that more of them gain nothing.
+const MOST_THREADS: usize = 8;
+const MARK: &[u8] = b"\xef\xbb\xbf";
+
+impl Table {
+    /// Reads a table of at most `limit` bytes.
+    pub fn read(source: &mut Source, limit: usize, layout: &Layout) -> Result<Self, Flaw> {
+        let bytes = source.rest(limit, "a table")?;
+        let refuse = |expected: &str, found: String| Err(source.flaw(0, expected.to_owned(), found));
+        if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+            return refuse("text in UTF-8", "UTF-16; save the table as UTF-8".to_owned());
         }
-        csv::ErrorKind::Utf8 { .. } => ("text in UTF-8".to_owned(), "other bytes".to_owned()),
-        _ => ("a row of a table".to_owned(), error.to_string()),
-    };
-    source.flaw(offset, expected, found)
+        let start = if bytes.starts_with(MARK) { MARK.len() } else { 0 };
+        let separator = layout.separator.unwrap_or_else(|| separator(&bytes[start..]));
+        let mut table =
+            Self { names: Vec::new(), separator, file: source.name().to_owned(), bytes, start, named: true };
+        let mut reader = table.reader();
+        let mut first = csv::StringRecord::new();
+        if let Err(error) = reader.read_record(&mut first) {
+            return Err(table.flaw(&error));
+        }
+        table.names = first.iter().map(|name| name.trim().to_owned()).collect();
+        if let Some(header) = &layout.header {
+            // A file with the same names in its first line, in any order, needs no other ones.
+            let mut own: Vec<&String> = table.names.iter().collect();
+            let mut given: Vec<&String> = header.iter().collect();
+            own.sort();
+            given.sort();
+            table.named = own == given;
+            if !table.named && table.names.len() != header.len() {
+                let expected = format!("{} fields, as many as the names of the header", header.len());
+                return refuse(&expected, table.names.len().to_string());
+            }
+            if !table.named {
+                table.names.clone_from(header);
+            }
+        }
+        let mut names: Vec<&String> = table.names.iter().collect();
+        names.sort();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return refuse("column names that differ", format!("{:?} twice", twice[0]));
+        }
+        let empty = table.rows().next()?.is_none();
+        if empty {
+            return refuse("column names and at least one row", "no rows".to_owned());
+        }
+        Ok(table)
+    }
+
+    /// The file's name.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The column with this name.
+    pub fn column(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|own| own == name)
+    }
+
+    /// Number of threads that read different columns at the same time: one for a table that is read in no time.
+    pub(crate) fn threads(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        if self.bytes.len() > LARGE { cores() } else { 1 }
+    }
+
+    /// The rows from the first one on.
+    pub fn rows(&self) -> Rows<'_> {
+        let mut rows =
+            Rows { table: self, reader: self.reader(), record: csv::StringRecord::new(), number: 0 };
+        if self.named {
+            // The line of names was read before without an error.
+            let _ = rows.reader.read_record(&mut rows.record);
+        }
+        rows
+    }
+
+    fn reader(&self) -> csv::Reader<&[u8]> {
+        csv::ReaderBuilder::new()
+            .has_headers(false)
+            .delimiter(self.separator)
+            .from_reader(&self.bytes[self.start..])
+    }
+
+    fn flaw(&self, error: &csv::Error) -> Flaw {
+        let offset = error.position().map_or(0, |place| place.byte() + self.start as u64);
+        let (expected, found) = match error.kind() {
+            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
+                (format!("{expected_len} fields, as many as column names"), format!("{len}"))
+            }
+            csv::ErrorKind::Utf8 { .. } => ("text in UTF-8".to_owned(), "other bytes".to_owned()),
+            _ => ("a row of a table".to_owned(), error.to_string()),
+        };
+        Flaw { file: self.file.clone(), offset, expected, found }
+    }
+}
+
+impl Rows<'_> {
+    /// The next row, which lives until the one after it is read.
+    #[expect(clippy::should_implement_trait, reason = "an iterator could not lend its rows")]
+    pub fn next(&mut self) -> Result<Option<Row<'_>>, Flaw> {
+        match self.reader.read_record(&mut self.record) {
+            Ok(false) => Ok(None),
+            Ok(true) => {
+                self.number += 1;
+                let line = self.record.position().map_or(0, csv::Position::line);
+                Ok(Some(Row { record: &self.record, number: self.number, line }))
+            }
+            Err(error) => Err(self.table.flaw(&error)),
+        }
+    }
+}
+
+/// The most frequent separator of the first line, outside of quotes; a comma if there is none.
+fn separator(bytes: &[u8]) -> u8 {
+    let mut counts = [0; 3];
+    let mut quoted = false;
+    for byte in bytes {
+        match byte {
+            b'"' => quoted = !quoted,
+            b'\n' | b'\r' if !quoted => break,
+            _ if quoted => {}
+            byte => {
+                if let Some(place) = SEPARATORS.iter().position(|separator| separator == byte) {
+                    counts[place] += 1;
+                }
+            }
+        }
+    }
+    let most = counts.iter().max().copied().unwrap_or(0);
+    counts.iter().position(|count| *count == most).map_or(b',', |place| SEPARATORS[place])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(text: &[u8]) -> Result<Table, Flaw> {
-        table(&mut Source::bytes("x", text).unwrap(), 1000)
+    fn read_as(text: &[u8], layout: &Layout) -> Result<(Vec<String>, Vec<Vec<String>>), Flaw> {
+        let table = Table::read(&mut Source::bytes("x", text).unwrap(), 1000, layout)?;
+        let (mut rows, mut all) = (table.rows(), Vec::new());
+        while let Some(row) = rows.next()? {
+            all.push((0..table.names.len()).map(|column| row.field(column).to_owned()).collect());
+        }
+        Ok((table.names.clone(), all))
+    }
+
+    fn read(text: &[u8]) -> Result<(Vec<String>, Vec<Vec<String>>), Flaw> {
+        read_as(text, &Layout::default())
     }
 
     #[test]
     fn names_and_fields_come_back_without_blanks_and_quotes() {
-        let table = read(b"age, town\n3,\"Rio, Brazil\"\n4,Ulm\n").unwrap();
-        assert_eq!(table.names, ["age", "town"]);
-        assert_eq!(table.rows, [["3", "Rio, Brazil"], ["4", "Ulm"]]);
+        let (names, rows) = read(b"age, town\n3,\"Rio, Brazil\"\n4, Ulm \n").unwrap();
+        assert_eq!(names, ["age", "town"]);
+        assert_eq!(rows, [["3", "Rio, Brazil"], ["4", "Ulm"]]);
+    }
+
+    #[test]
+    fn commas_semicolons_tabs_and_a_byte_order_mark_read_alike() {
+        let comma = read(b"a,b\n1,x y\n2,\"q \"\"r\"\"\"\n").unwrap();
+        for separator in [";", "\t"] {
+            let text = "\u{feff}a,b\r\n1,x y\r\n2,\"q \"\"r\"\"\"\r\n".replace(',', separator);
+            assert_eq!(read(text.as_bytes()).unwrap(), comma);
+        }
+        // A comma inside quotes separates nothing.
+        assert_eq!(read(b"\"a,b,c\";d\n1,5;2\n").unwrap().1, [["1,5", "2"]]);
+        let layout = Layout { separator: Some(b'|'), header: None };
+        assert_eq!(read_as(b"a|b\n1,2;3|4\n", &layout).unwrap().1, [["1,2;3", "4"]]);
+    }
+
+    #[test]
+    fn a_file_without_names_gets_those_of_its_layout() {
+        let header = ["a", "b"].map(str::to_owned).to_vec();
+        let layout = Layout { separator: None, header: Some(header) };
+        let read = |text: &[u8]| read_as(text, &layout);
+        let (names, rows) = read(b"1,2\n3,4\n").unwrap();
+        assert_eq!((names.join(" "), rows.len()), ("a b".to_owned(), 2));
+        // A file that has the names keeps its own order.
+        let (names, rows) = read(b"b,a\n1,2\n").unwrap();
+        assert_eq!((names.join(" "), rows), ("b a".to_owned(), vec![vec!["1".to_owned(), "2".to_owned()]]));
+        let error = read(b"1,2,3\n").unwrap_err().to_string();
+        assert!(error.ends_with("expected 2 fields, as many as the names of the header, found 3"), "{error}");
     }
 
     #[test]
@@ -85,11 +257,8 @@ mod tests {
             complaint(b"a,b\n"),
             "x: at byte 0: expected column names and at least one row, found no rows"
         );
-        assert_eq!(
-            complaint(b"a;b\n1,5;2\n"),
-            "x: at byte 0: expected column names separated by commas, found \"a;b\""
-        );
         assert_eq!(complaint(b"a,b\n1,\xff\n"), "x: at byte 4: expected text in UTF-8, found other bytes");
+        assert!(complaint(b"\xff\xfea\0,\0b\0").contains("found UTF-16"));
         assert_eq!(
             complaint(&[b'x'; 1001]),
             "x: at byte 1001: expected a table of at most 1000 bytes, found more bytes"

@@ -48,6 +48,15 @@ pub struct Entry {
 }
 
 impl Entry {
+    /// Mean and standard deviation that normalise the bytes of each channel; empty for a table.
+    pub fn normal(&self) -> Vec<(f32, f32)> {
+        match self.name {
+            "cifar10" | "cifar100" => super::cifar::NORMAL.to_vec(),
+            "heart" => Vec::new(),
+            _ => vec![(0.0, 1.0); self.shape[0]],
+        }
+    }
+
     /// The classes' names, or their numbers.
     pub fn class_names(&self) -> Vec<String> {
         let number = |class: usize| class.to_string();

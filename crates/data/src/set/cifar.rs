@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Mean and deviation of red, green and blue over CIFAR-10's training set, used for both sets, for training
 /// and test alike.
-const NORMAL: [(f32, f32); 3] =
+pub(crate) const NORMAL: [(f32, f32); 3] =
     [(0.491_399_68, 0.247_032_33), (0.482_158_27, 0.243_485_05), (0.446_531_24, 0.261_587_68)];
 
 pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loaded, LoadError> {
@@ -61,6 +61,7 @@ pub(crate) fn load(entry: &Entry, layout: Layout, place: &Place) -> Result<Loade
         groups: None,
         class_names,
         notes: Vec::new(),
+        table: None,
     })
 }
 

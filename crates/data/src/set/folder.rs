@@ -1,7 +1,7 @@
 //! Any folder of PNG images by class: `CLASS/*.png`, or `train/CLASS/*.png` and `test/CLASS/*.png`.
 
-use super::features::{test_rows, train_first};
 use super::load::{LoadError, Loaded};
+use super::test_rows::{test_rows, train_first};
 use crate::decode::picture::picture;
 use crate::decode::{Flaw, Source};
 use fedtvd_core::train::{Samples, Values};
@@ -50,7 +50,7 @@ pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
     let values = Values::bytes(pixels, &normal);
     let samples = Samples::new(shape, class_names.len(), values, labels, train)?;
     let notes = passed_over.note().into_iter().collect();
-    Ok(Loaded { samples: Arc::new(samples), normal, groups: None, class_names, notes })
+    Ok(Loaded { samples: Arc::new(samples), normal, groups: None, class_names, notes, table: None })
 }
 
 const ONLY_PNG: &str = "PNG images, the only kind that is read (convert others first)";
@@ -100,6 +100,23 @@ fn listed(
         }
     }
     Ok(files)
+}
+
+/// All PNG images in a folder and its subfolders, in the order of their names; at least one.
+pub fn images(folder: &Path) -> Result<Vec<PathBuf>, Flaw> {
+    let mut found = Vec::new();
+    for (name, is_folder) in names(folder)? {
+        let path = folder.join(&name);
+        if is_folder {
+            found.extend(images(&path).unwrap_or_default());
+        } else if name.to_lowercase().ends_with(".png") {
+            found.push(path);
+        }
+    }
+    if found.is_empty() {
+        return Err(flaw(folder, ONLY_PNG, "none".to_owned()));
+    }
+    Ok(found)
 }
 
 /// What is in a folder, by name, and whether it is a folder itself.

@@ -1,16 +1,15 @@
 //! UCI heart disease: four hospitals, whether a patient has a narrowed vessel.
 //!
-//! A cholesterol or a blood pressure of 0 is not a measurement (all of Switzerland's cholesterol values are 0): it is
-//! a missing value. Every fifth patient of each kind at each hospital is for testing.
+//! `heart.toml` is the schema of the four files. Every fifth patient of each kind at each hospital is for testing.
 
 use super::catalogue::Entry;
-use super::features::{Column, Entries, Features, test_rows, train_first};
 use super::load::{LoadError, Loaded};
 use super::places;
-use crate::decode::heart::{MEASUREMENTS, Patient, patients};
-use crate::decode::{Flaw, Source};
+use super::table::{Rows, TableData, open_table};
+use super::test_rows::{test_rows, train_first};
 use crate::split::Groups;
-use fedtvd_core::train::Samples;
+use crate::table::{Columns, Schema};
+use fedtvd_core::train::{Samples, Values};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -21,75 +20,54 @@ const HOSPITALS: [(&str, &str); 4] = [
     ("Long Beach", "processed.va.data"),
 ];
 
-// What `heart-disease.names` lists as codes; the other measurements are quantities.
-const CODES: [(&str, &[f64]); 7] = [
-    ("sex", &[0.0, 1.0]),
-    ("cp", &[1.0, 2.0, 3.0, 4.0]),
-    ("fbs", &[0.0, 1.0]),
-    ("restecg", &[0.0, 1.0, 2.0]),
-    ("exang", &[0.0, 1.0]),
-    ("slope", &[1.0, 2.0, 3.0]),
-    ("thal", &[3.0, 6.0, 7.0]),
-];
+/// The schema of each hospital's file; centres and scales come from all training rows together.
+pub(crate) fn schema() -> Schema {
+    include_str!("heart.toml").parse().expect("the embedded schema is valid")
+}
 
 pub(crate) fn load(entry: &Entry, folder: &Path) -> Result<Loaded, LoadError> {
-    let mut all: Vec<(usize, Patient)> = Vec::new();
+    let schema = schema();
+    let (mut parts, mut labels, mut hospitals, mut rows) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (hospital, (_, file)) in HOSPITALS.iter().enumerate() {
-        let read = patients(&mut Source::open(&places::file(folder, file))?)?;
-        all.extend(read.into_iter().map(|patient| (hospital, patient)));
+        let table = open_table(&places::file(folder, file), &schema.layout())?;
+        let read = Rows::read(table, &schema, None, 0.0)?;
+        hospitals.extend(std::iter::repeat_n(hospital, read.labels.len()));
+        labels.extend(read.labels);
+        rows.extend(read.rows);
+        parts.push(read.columns);
     }
-    let sick = |patient: &Patient| usize::from(patient.disease > 0);
-    let strata: Vec<usize> = all.iter().map(|(hospital, patient)| 2 * hospital + sick(patient)).collect();
+    let columns = Columns::joined(parts).expect("there are four parts of one schema");
+    let strata: Vec<usize> =
+        labels.iter().zip(&hospitals).map(|(label, hospital)| 2 * hospital + *label as usize).collect();
     let (order, train) = train_first(&test_rows(&strata, 0.2));
-    let all: Vec<(usize, Patient)> = order.into_iter().map(|row| all[row].clone()).collect();
-    let columns: Result<Vec<Column>, Flaw> =
-        (0..MEASUREMENTS.len()).map(|m| column(&all, m, folder)).collect();
-    let features = Features::of(&columns?, train);
-    let labels = all.iter().map(|(_, patient)| sick(patient) as u32).collect();
-    let shape = [features.width, 1, 1];
-    let notes = features.notes.clone();
-    let samples = Samples::new(shape, 2, features.into_values(), labels, train)?;
+    let columns = columns.chosen(&order);
+    let schema = schema.with_standards(&columns.pooled(&schema, train));
+    let values = Values::Floats(columns.inputs(&schema));
+    let labels = order.iter().map(|row| labels[*row]).collect();
+    let samples = Samples::new([schema.inputs(), 1, 1], 2, values, labels, train)?;
     let names = HOSPITALS.iter().map(|(name, _)| (*name).to_owned()).collect();
-    let of = all[..train].iter().map(|(hospital, _)| *hospital as u32).collect();
-    let class_names = entry.class_names();
+    let of = order[..train].iter().map(|row| hospitals[*row] as u32).collect();
+    let rows = order.iter().map(|row| rows[*row]).collect();
     Ok(Loaded {
         samples: Arc::new(samples),
         normal: Vec::new(),
         groups: Some(Groups { names, of }),
-        class_names,
-        notes,
+        class_names: entry.class_names(),
+        notes: columns.notes(),
+        table: Some(Arc::new(TableData { schema, columns: None, rows })),
     })
-}
-
-fn column(all: &[(usize, Patient)], measurement: usize, folder: &Path) -> Result<Column, Flaw> {
-    let name = MEASUREMENTS[measurement];
-    let entries = match CODES.iter().find(|(coded, _)| *coded == name) {
-        None => {
-            let absent = |value: &f64| ["chol", "trestbps"].contains(&name) && *value == 0.0;
-            let values = all.iter().map(|(_, patient)| patient.measured[measurement]);
-            Entries::Numbers(values.map(|value| value.filter(|value| !absent(value))).collect())
-        }
-        Some((_, codes)) => {
-            let place = |(hospital, patient): &(usize, Patient)| {
-                let Some(value) = patient.measured[measurement] else { return Ok(None) };
-                let unknown = || Flaw {
-                    file: places::file(folder, HOSPITALS[*hospital].1).display().to_string(),
-                    offset: patient.offset,
-                    expected: format!("a patient whose {name} is one of {codes:?}"),
-                    found: value.to_string(),
-                };
-                codes.iter().position(|code| *code == value).map(Some).ok_or_else(unknown)
-            };
-            Entries::Categories(all.iter().map(place).collect::<Result<_, _>>()?, codes.len())
-        }
-    };
-    Ok(Column { name: name.to_owned(), entries })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::set::named;
+
+    #[test]
+    fn the_schema_fits_the_catalogue() {
+        let entry = named("heart").unwrap();
+        assert_eq!((schema().inputs(), schema().class_names()), (entry.shape[0], entry.class_names()));
+    }
 
     #[test]
     fn an_unknown_code_is_named_with_its_file_and_place() {
@@ -100,8 +78,7 @@ mod tests {
             std::fs::write(folder.path().join(file), patient(1, 6) + &second).unwrap();
         }
         let error = load(named("heart").unwrap(), folder.path()).unwrap_err().to_string();
-        let (start, end) =
-            ("processed.hungarian.data: at byte 37", "thal is one of [3.0, 6.0, 7.0], found 4");
-        assert!(error.contains(start) && error.ends_with(end), "{error}");
+        let end = "processed.hungarian.data: row 2 (line 2), column \"thal\": \"4\" is unknown; the categories are 3, 6, 7";
+        assert!(error.ends_with(end), "{error}");
     }
 }

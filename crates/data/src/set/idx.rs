@@ -40,6 +40,7 @@ pub(crate) fn load(entry: &Entry, folder: &Path) -> Result<Loaded, LoadError> {
         groups: None,
         class_names,
         notes: Vec::new(),
+        table: None,
     })
 }
 

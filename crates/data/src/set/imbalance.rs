@@ -1,6 +1,7 @@
 //! Long tails: of class c a share of r^c is kept, for training and testing, so that the true prior is not uniform.
 
 use super::load::{LoadError, Loaded};
+use super::table::TableData;
 use crate::split::Groups;
 use fedtvd_core::train::{Samples, Values};
 use std::sync::Arc;
@@ -25,7 +26,14 @@ pub(crate) fn thinned(loaded: &Loaded, r: f64) -> Result<Loaded, LoadError> {
         names: groups.names.clone(),
         of: kept[0].iter().map(|row| groups.of[*row]).collect(),
     });
-    Ok(Loaded { samples: Arc::new(samples), groups, ..loaded.clone() })
+    let table = loaded.table.as_ref().map(|table| {
+        Arc::new(TableData {
+            schema: table.schema.clone(),
+            columns: table.columns.as_ref().map(|columns| columns.chosen(&rows)),
+            rows: rows.iter().map(|row| table.rows[*row]).collect(),
+        })
+    });
+    Ok(Loaded { samples: Arc::new(samples), groups, table, ..loaded.clone() })
 }
 
 fn kept(labels: &[u32], classes: usize, r: f64) -> Vec<usize> {
@@ -65,6 +73,7 @@ mod tests {
             normal: vec![],
             class_names: vec![],
             notes: vec![],
+            table: None,
         };
         let thin = thinned(&loaded, 0.5).unwrap();
         let count = |labels: &[u32], class| labels.iter().filter(|label| **label == class).count();

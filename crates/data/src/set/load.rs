@@ -2,13 +2,15 @@
 
 use super::catalogue::{ALL, Entry, named};
 use super::places::{Missing, Places};
-use super::{cifar, csv, folder, heart, idx, imbalance, npy};
-use crate::decode::Flaw;
+use super::table::{TableData, load_table};
+use super::{cifar, folder, heart, idx, imbalance, npy, table};
 use crate::decode::cifar::Layout;
+use crate::decode::{Flaw, Source};
 use crate::mini::{self, MiniError};
 use crate::split::Groups;
+use crate::table::{RowError, Schema, SchemaError};
 use fedtvd_core::train::{Augment, Samples, SamplesError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -21,6 +23,8 @@ pub struct DataOptions {
     pub label: String,
     /// CSV: the column that names the owner of each row.
     pub group: Option<String>,
+    /// CSV: the path of its schema; one is made from the file if there is none.
+    pub schema: Option<PathBuf>,
     /// CSV, and folders without `test`: the fraction of each class that is for testing.
     pub test: f64,
     /// Training images are shifted by up to this number of pixels.
@@ -37,6 +41,7 @@ impl Default for DataOptions {
             set: "fmnist-mini".to_owned(),
             label: "label".to_owned(),
             group: None,
+            schema: None,
             test: 0.2,
             crop: 0,
             flip: false,
@@ -58,6 +63,8 @@ pub struct Loaded {
     pub class_names: Vec<String>,
     /// Notes for the user about how the data was read.
     pub notes: Vec<String>,
+    /// The table that it is, if it is one.
+    pub table: Option<Arc<TableData>>,
 }
 
 /// Why a data set cannot be used.
@@ -94,6 +101,17 @@ pub enum LoadError {
         /// What it may be.
         range: String,
     },
+    /// A value or a column that a schema does not allow.
+    #[error(transparent)]
+    Row(Box<RowError>),
+    /// A schema that cannot be read.
+    #[error("{file}: {why}")]
+    Schema {
+        /// The file.
+        file: String,
+        /// What is wrong.
+        why: SchemaError,
+    },
     /// A table that cannot be read as labelled rows.
     #[error("{file}: {reason}")]
     Table {
@@ -115,6 +133,20 @@ pub fn known(set: &str) -> Result<(), LoadError> {
 impl DataOptions {
     /// Reads the data.
     pub fn load(&self, places: &Places) -> Result<Loaded, LoadError> {
+        self.load_as(places, None)
+    }
+
+    /// Reads the data; a table with this schema, whatever `schema` names.
+    pub fn load_with(&self, places: &Places, schema: &Schema) -> Result<Loaded, LoadError> {
+        self.load_as(places, Some(schema))
+    }
+
+    /// Whether the data is a file with a table.
+    pub fn is_table_file(&self) -> bool {
+        named(&self.set).is_none() && Path::new(&self.set).is_file()
+    }
+
+    fn load_as(&self, places: &Places, schema: Option<&Schema>) -> Result<Loaded, LoadError> {
         if !(self.imbalance > 0.0 && self.imbalance <= 1.0) {
             let range = "above 0 to 1".to_owned();
             return Err(LoadError::Range { name: "imbalance", value: self.imbalance, range });
@@ -124,7 +156,7 @@ impl DataOptions {
         }
         let mut loaded = match named(&self.set) {
             Some(entry) => by_name(entry, places)?,
-            None => self.by_path(Path::new(&self.set))?,
+            None => self.by_path(Path::new(&self.set), schema)?,
         };
         let [_, height, width] = loaded.samples.shape();
         if self.crop > 0 && self.crop >= height.min(width) {
@@ -148,9 +180,10 @@ impl DataOptions {
 
     /// Notes on columns that are named although the data is not a table.
     fn without_effect(&self) -> Vec<String> {
-        let table = named(&self.set).is_none() && Path::new(&self.set).is_file();
+        let table = self.is_table_file();
         let label = Some(self.label.as_str()).filter(|label| *label != Self::default().label);
-        let idle = [("label", label), ("group", self.group.as_deref())];
+        let schema = self.schema.as_ref().map(|path| path.display().to_string());
+        let idle = [("label", label), ("group", self.group.as_deref()), ("schema", schema.as_deref())];
         let note = |(key, name): (&str, Option<&str>)| {
             Some(format!(
                 "data.{key} = {} has no effect: {} is not a CSV file",
@@ -161,17 +194,51 @@ impl DataOptions {
         idle.into_iter().filter_map(note).collect()
     }
 
-    fn by_path(&self, path: &Path) -> Result<Loaded, LoadError> {
+    fn by_path(&self, path: &Path, schema: Option<&Schema>) -> Result<Loaded, LoadError> {
         if npy::Site::at(path) {
             npy::Site::load(path)
         } else if path.is_dir() {
             folder::load(path, self.test)
         } else if path.is_file() {
-            csv::load(path, &self.label, self.group.as_deref(), self.test)
+            match schema {
+                Some(schema) => load_table(path, schema, self.group.as_deref(), self.test),
+                None => self.table(path),
+            }
         } else {
             Err(LoadError::Unknown { set: self.set.clone() })
         }
     }
+
+    fn table(&self, path: &Path) -> Result<Loaded, LoadError> {
+        let group = self.group.as_deref();
+        let Some(place) = &self.schema else { return table::load(path, &self.label, group, self.test) };
+        let schema = read_schema(place)?;
+        if self.label != Self::default().label && self.label != schema.label.column {
+            let reason = format!(
+                "data.label = {:?}, but the label of {} is {:?}; leave data.label out",
+                self.label,
+                place.display(),
+                schema.label.column
+            );
+            return Err(LoadError::Table { file: path.display().to_string(), reason });
+        }
+        load_table(path, &schema, group, self.test)
+    }
+}
+
+/// Largest schema, in bytes: the server of a federation sends it to its clients in one message.
+const LARGEST_SCHEMA: usize = 1 << 19;
+
+/// Reads a schema.
+pub fn read_schema(path: &Path) -> Result<Schema, LoadError> {
+    let file = path.display().to_string();
+    let mut source = Source::open(path)?;
+    let bytes = source.rest(LARGEST_SCHEMA, "a schema")?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to() as u64;
+        source.flaw(offset, "text in UTF-8".to_owned(), "other bytes".to_owned())
+    })?;
+    text.parse().map_err(|why| LoadError::Schema { file, why })
 }
 
 /// A data set of the catalogue, as it is.
@@ -184,6 +251,7 @@ pub(crate) fn by_name(entry: &Entry, places: &Places) -> Result<Loaded, LoadErro
             normal: vec![(0.0, 1.0)],
             class_names,
             notes: Vec::new(),
+            table: None,
         });
     }
     let place = places.find(entry)?;
@@ -227,6 +295,6 @@ mod tests {
         let load =
             |test| DataOptions { set: set.clone(), test, ..DataOptions::default() }.load(&Places::new(None));
         assert!(load(0.2).unwrap().notes[0].starts_with("there are no test rows"));
-        assert!(load(0.5).unwrap().notes.is_empty());
+        assert!(!load(0.5).unwrap().notes.iter().any(|note| note.contains("no test rows")));
     }
 }

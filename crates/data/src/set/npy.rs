@@ -145,6 +145,7 @@ impl Site<'_> {
             groups: None,
             class_names: about.classes,
             notes: Vec::new(),
+            table: None,
         })
     }
 }

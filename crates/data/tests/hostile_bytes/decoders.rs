@@ -2,8 +2,10 @@
 
 use crate::bytes::{gzip, idx_file, mend_png, mend_tar, npy_declared, tar, words};
 use crate::folder::{SITE, got_past, own_folder, put, site_files};
-use fedtvd_data::decode::{Flaw, Source, archive, cifar, heart, idx, npy, picture, table};
+use fedtvd_data::decode::table::{Layout, Table};
+use fedtvd_data::decode::{Flaw, Source, archive, cifar, idx, npy, picture};
 use fedtvd_data::split::{Deck, Partition, PartitionFile};
+use fedtvd_data::table::{Columns, Schema, SchemaError};
 use std::io::Read;
 
 pub(crate) struct Decoder {
@@ -33,6 +35,19 @@ fn open<'a>(bytes: &'a [u8]) -> Source<'a> {
 }
 
 const DECK: Deck = Deck { labels: &[0; 1000], classes: 1, groups: None };
+
+const HEART: &str = include_str!("../../src/set/heart.toml");
+
+fn schema() -> Schema {
+    HEART.parse().expect("the embedded schema is valid")
+}
+
+fn rows(bytes: &[u8]) -> Result<(), Flaw> {
+    let table = Table::read(&mut open(bytes), 1 << 16, &Layout::default())?;
+    let mut rows = table.rows();
+    while rows.next()?.is_some() {}
+    Ok(())
+}
 
 pub(crate) fn decoders() -> Vec<Decoder> {
     let heart =
@@ -110,19 +125,30 @@ pub(crate) fn decoders() -> Vec<Decoder> {
             declared: |_| 2 * cifar::IMAGE,
         },
         Decoder {
-            name: "heart",
+            name: "table with a schema",
             seeds: vec![heart.as_bytes().to_vec()],
             header: 61,
             mend: as_it_is,
-            decode: |bytes| past(heart::patients(&mut open(bytes)).map(drop), 61),
-            declared: |bytes| 16 * bytes.len(),
+            decode: |bytes| {
+                let schema = schema();
+                let table = match Table::read(&mut open(bytes), 1 << 16, &schema.layout()) {
+                    Ok(table) => table,
+                    Err(flaw) => return flaw.offset >= 61,
+                };
+                let places: Vec<Option<u32>> = (0..100).map(Some).collect();
+                match Columns::read(&table, &schema, &places, 100) {
+                    Ok(columns) => columns.inputs(&schema).iter().all(|input| input.is_finite()),
+                    Err(error) => error.to_string().len() > 1,
+                }
+            },
+            declared: |bytes| 64 * bytes.len(),
         },
         Decoder {
             name: "csv",
-            seeds: vec![csv.as_bytes().to_vec()],
+            seeds: vec![csv.as_bytes().to_vec(), csv.replace(',', ";").into_bytes()],
             header: 15,
             mend: as_it_is,
-            decode: |bytes| past(table::table(&mut open(bytes), 1 << 16).map(drop), 15),
+            decode: |bytes| past(rows(bytes), 15),
             // A field is a string of its own.
             declared: |bytes| 64 * bytes.len(),
         },
@@ -210,6 +236,26 @@ pub(crate) fn decoders() -> Vec<Decoder> {
                 })
             },
             declared: |bytes| 64 * bytes.len(),
+        },
+        Decoder {
+            name: "schema",
+            seeds: vec![HEART.as_bytes().to_vec(), schema().text().into_bytes()],
+            header: 20,
+            mend: as_it_is,
+            decode: |bytes| match String::from_utf8_lossy(bytes).parse::<Schema>() {
+                Ok(schema) => {
+                    assert_eq!(schema.text().parse::<Schema>().as_ref(), Ok(&schema));
+                    true
+                }
+                Err(error) => {
+                    // TOML is its own header: what fails after the first line was read as TOML up to there.
+                    let text = error.to_string();
+                    assert!(!text.is_empty());
+                    !(matches!(error, SchemaError::Syntax(_)) && text.contains("line 1,"))
+                }
+            },
+            // A parsed value has a type, a place and a text of its own; an error repeats the line.
+            declared: |bytes| 512 * bytes.len(),
         },
     ]
 }

@@ -102,6 +102,7 @@ fn manifest(strategy: &str, seed: u64) -> Manifest {
         strategy: word(strategy),
         data_checksum: word("data"),
         split_hash: format!("split {seed}"),
+        schema_hash: String::new(),
     }
 }
 

@@ -178,6 +178,15 @@ impl Connection {
         answered(self.client.enrol(request), &self.failure).await.map(|wire::Empty {}| ())
     }
 
+    /// Sends the statistics of a table's open columns.
+    pub(crate) async fn send_columns(
+        &mut self,
+        told: wire::ColumnStatistics,
+    ) -> Result<wire::CompleteSchema, ConnectionError> {
+        let request = self.request(told);
+        answered(self.client.columns(request), &self.failure).await
+    }
+
     /// Reports that there will be no update.
     pub async fn fail(&mut self, run: &str, round: u32, why: String) -> Result<(), ConnectionError> {
         let request = self.request(wire::Failure { run: run.to_owned(), round, why });

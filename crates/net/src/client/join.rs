@@ -3,15 +3,14 @@
 use crate::client::backoff::Backoff;
 use crate::client::enrol::enrol;
 use crate::client::site::Site;
-use crate::client::{Connection, ConnectionError, Security, SiteError, Task};
+use crate::client::site_data::Readable;
+use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, Task};
 use crate::wire;
-use fedtvd_core::train::Samples;
 use fedtvd_run::attack::Attack;
 use fedtvd_run::directory::{FileError, sha256};
 use prost::bytes::Bytes;
 use std::io::ErrorKind;
 use std::path::PathBuf;
-use std::sync::Arc;
 use thiserror::Error;
 
 /// What a client needs to take part.
@@ -22,9 +21,7 @@ pub struct Options {
     /// How it proves its identity.
     pub security: Security,
     /// Its data.
-    pub samples: Arc<Samples>,
-    /// Names of its classes.
-    pub class_names: Vec<String>,
+    pub data: SiteData,
     /// Folder for what it must remember between rounds.
     pub folder: PathBuf,
     /// How it lies to the server; `None` for an honest client.
@@ -34,6 +31,8 @@ pub struct Options {
 /// What a client reports to its user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
+    /// Its table was read with the server's schema, with these notes.
+    Read(Vec<String>),
     /// It has connected.
     Joined(wire::Welcome),
     /// It is training in this round, counted from 1.
@@ -61,7 +60,8 @@ pub enum JoinError {
 }
 
 /// Refusals that another attempt cannot change.
-const FINAL: [&str; 7] = [
+const FINAL: [&str; 8] = [
+    "columns-invalid",
     "unknown-certificate",
     "revoked",
     "wrong-protocol",
@@ -118,9 +118,9 @@ pub async fn join(
     report: &(dyn Fn(&Progress) + Sync),
 ) -> Result<wire::Finished, JoinError> {
     let mut backoff = Backoff::default();
-    let mut unsent = None;
+    let (mut unsent, mut read) = (None, None);
     loop {
-        match session(&options, report, &mut backoff, &mut unsent).await {
+        match session(&options, report, &mut backoff, &mut unsent, &mut read).await {
             Ok(finished) => return Ok(finished),
             Err(error) if !error.passing() => return Err(error),
             Err(error) => {
@@ -131,7 +131,7 @@ pub async fn join(
     }
 }
 
-fn address(server: &str) -> Result<String, ConnectionError> {
+pub(crate) fn address(server: &str) -> Result<String, ConnectionError> {
     match server.strip_prefix('@') {
         None => Ok(server.to_owned()),
         Some(file) => std::fs::read_to_string(file)
@@ -154,12 +154,24 @@ async fn session(
     report: &(dyn Fn(&Progress) + Sync),
     backoff: &mut Backoff,
     unsent: &mut Option<Unsent>,
+    read: &mut Option<(String, Readable)>,
 ) -> Result<wire::Finished, JoinError> {
     let mut connection = Connection::dial(&address(&options.server)?, &options.security).await?;
     let welcome = connection.hello().await?;
+    // A table is read again only if the schema has changed, which it does once, when it is completed.
+    if read.as_ref().is_none_or(|(schema, _)| *schema != welcome.schema) {
+        let (schema, data) = (welcome.schema.clone(), options.data.clone());
+        let found = blocking(move || data.read(&schema)).await?;
+        if !found.notes.is_empty() && read.is_none() {
+            report(&Progress::Read(found.notes.clone()));
+        }
+        *read = Some((welcome.schema.clone(), found));
+    }
+    let Some((_, data)) = read else { return Err(ConnectionError::Lost("no data".to_owned()).into()) };
+    let data = data.clone().standardised(&welcome.run, &mut connection).await?;
     let mut site = {
         let (welcome, options) = (welcome.clone(), options.clone());
-        blocking(move || Site::new(&welcome, &options)).await?
+        blocking(move || Site::new(&welcome, &options, &data)).await?
     };
     let run = welcome.run.clone();
     report(&Progress::Joined(welcome.clone()));

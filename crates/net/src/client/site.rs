@@ -2,6 +2,7 @@
 //! requested label statistic leave it.
 
 use crate::client::join::Options;
+use crate::client::site_data::Readable;
 use crate::wire;
 use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
@@ -10,6 +11,7 @@ use fedtvd_core::round::{ClientData, ClientFailure, ClientId, Job};
 use fedtvd_core::rules::notation;
 use fedtvd_core::train::client::train;
 use fedtvd_core::train::{Augment, Evaluation, Samples, Trainer as _};
+use fedtvd_data::set::LoadError;
 use fedtvd_nn::{Cpu, CpuError};
 use fedtvd_run::attack::{Attack, Place};
 use fedtvd_run::directory::FileError;
@@ -65,6 +67,25 @@ pub enum SiteError {
         /// The site's.
         ours: Vec<String>,
     },
+    /// A table that does not fit the schema.
+    #[error(transparent)]
+    Load(#[from] Box<LoadError>),
+    /// A table, where the federation does not train on tables.
+    #[error("this site has a table, and the federation does not train on tables")]
+    NotTables,
+    /// Values that were standardised already.
+    #[error(
+        "centres and scales of this federation come from its sites, so that a site needs its table: give join a CSV file"
+    )]
+    NeedsTable,
+    /// Another label.
+    #[error("--label {ours}: the label of the federation's schema is {theirs:?}; leave --label out")]
+    Label {
+        /// The site's.
+        ours: String,
+        /// The schema's.
+        theirs: String,
+    },
     /// An invalid model.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -78,8 +99,13 @@ pub enum SiteError {
 
 impl Site {
     /// A site for the run that the server's welcome describes.
-    pub(crate) fn new(welcome: &wire::Welcome, options: &Options) -> Result<Self, SiteError> {
-        let Options { samples, class_names: names, attack, .. } = options;
+    pub(crate) fn new(
+        welcome: &wire::Welcome,
+        options: &Options,
+        data: &Readable,
+    ) -> Result<Self, SiteError> {
+        let Readable { samples, class_names: names, .. } = data;
+        let attack = options.attack;
         let network: Network = serde_json::from_str(&welcome.network)
             .map_err(|error| SiteError::Unreadable { what: "a model", why: error.to_string() })?;
         let (ours, classes) = (samples.shape(), samples.classes());
@@ -111,7 +137,7 @@ impl Site {
         let folder = options.folder.join(&welcome.run).join(welcome.client.to_string());
         let data = ClientData { rows, holdout, counts };
         let holdout = data.holdout.len() as u64;
-        Ok(Self { client: welcome.client, cpu, layout, data, holdout, attack: *attack, folder })
+        Ok(Self { client: welcome.client, cpu, layout, data, holdout, attack, folder })
     }
 
     /// The answer to a survey: only what it asks for.

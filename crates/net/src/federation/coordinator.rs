@@ -5,6 +5,7 @@
 
 use crate::federation::ledger::{Answer, Ledger, Opening};
 use crate::federation::phase::{Inner, Phase};
+use crate::federation::table_schema::TableSchema;
 use crate::federation::{Event, Log};
 use fedtvd_core::labels::{Ask, Reference};
 use fedtvd_core::model::Layout;
@@ -37,6 +38,8 @@ pub struct Terms {
     /// The only clients that may take part; the first round waits for all of them. `None` if any listed client may join
     /// at any time.
     pub roster: Option<BTreeSet<ClientId>>,
+    /// The schema of the clients' tables, if they are tables.
+    pub tables: Option<Arc<TableSchema>>,
 }
 
 /// Coordinates clients and rounds.

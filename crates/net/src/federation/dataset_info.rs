@@ -2,9 +2,11 @@
 
 use crate::federation::FederationError;
 use fedtvd_core::model::Shape;
-use fedtvd_data::set::{LoadError, Places, named};
+use fedtvd_data::set::{LoadError, Places, named, read_schema};
+use fedtvd_data::table::Schema;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::Experiment;
+use fedtvd_run::directory::sha256;
 use fedtvd_run::setup::{Data, SetupError};
 
 /// What the server knows about the data set.
@@ -15,10 +17,12 @@ pub(crate) struct DatasetInfo {
     pub(crate) checksum: String,
     /// The data, if the server evaluates the model on its test rows.
     pub(crate) data: Option<Data>,
+    /// The schema of the sites' tables, as it was given or made.
+    pub(crate) schema: Option<Schema>,
 }
 
 impl DatasetInfo {
-    /// From the data if the server has them, otherwise from the catalogue.
+    /// From the data if the server has them, otherwise from a schema or from the catalogue.
     pub(crate) fn find(
         experiment: &Experiment,
         places: &Places,
@@ -28,16 +32,39 @@ impl DatasetInfo {
             Ok(data) => {
                 let (shape, classes) = (data.loaded.samples.shape(), data.loaded.samples.classes());
                 let (checksum, names) = (data.checksum.clone(), data.loaded.class_names.clone());
+                let schema = data.loaded.table.as_ref().map(|table| table.schema.clone());
                 let evaluates = !clients_evaluate && !data.loaded.samples.test_rows().is_empty();
-                Ok(Self { shape, classes, names, checksum, data: evaluates.then_some(data) })
+                Ok(Self { shape, classes, names, checksum, data: evaluates.then_some(data), schema })
             }
             Err(SetupError::Load(LoadError::Missing(_) | LoadError::Unknown { .. })) => {
+                if let Some(path) = &experiment.data.schema {
+                    let schema = read_schema(path).map_err(SetupError::from).map_err(RunError::from)?;
+                    let (shape, names) = ([schema.inputs(), 1, 1], schema.class_names());
+                    let (classes, checksum) = (names.len(), String::new());
+                    return Ok(Self { shape, classes, names, checksum, data: None, schema: Some(schema) });
+                }
                 let entry = named(&experiment.data.set)
                     .ok_or_else(|| FederationError::Shapeless(experiment.data.set.clone()))?;
                 let (shape, names) = (entry.shape, entry.class_names());
-                Ok(Self { shape, classes: names.len(), names, checksum: String::new(), data: None })
+                let (classes, checksum) = (names.len(), String::new());
+                Ok(Self { shape, classes, names, checksum, data: None, schema: None })
             }
             Err(error) => Err(RunError::from(error).into()),
         }
+    }
+
+    /// Whether centres and scales come from the sites.
+    pub(crate) fn open(&self) -> bool {
+        self.schema.as_ref().is_some_and(|schema| schema.open().count() > 0)
+    }
+
+    /// Hash of the schema; empty if the data is not a table.
+    pub(crate) fn schema_hash(&self) -> String {
+        self.schema.as_ref().map_or_else(String::new, |schema| sha256(schema.text().as_bytes()))
+    }
+
+    /// The schema as TOML if it has all centres and scales.
+    pub(crate) fn complete_schema(&self) -> Option<String> {
+        self.schema.as_ref().filter(|schema| schema.open().count() == 0).map(Schema::text)
     }
 }

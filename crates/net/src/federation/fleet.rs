@@ -1,6 +1,7 @@
 //! A federation as a fleet: clients on other machines, behind the coordinator.
 
 use crate::federation::ledger::{Answer, Closing, Opening};
+use crate::federation::server_evaluator::OpenTable;
 use crate::federation::stored::{Reply, Stored, StoredUpdate};
 use crate::federation::{Coordinator, Event};
 use fedtvd_core::bytes::UploadStream;
@@ -18,6 +19,8 @@ use std::time::Duration;
 pub(crate) enum Evaluator {
     /// The server, on its own test set.
     Server { workers: Vec<Box<dyn Trainer>>, rows: Vec<u32>, classes: usize },
+    /// The server, once the schema of its table is complete.
+    Open(Box<OpenTable>),
     /// The clients of the round, on their hold-outs, within this time.
     Clients(Duration),
 }
@@ -131,7 +134,11 @@ impl Fleet for Federation {
     }
 
     fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure> {
+        if let Evaluator::Open(table) = &self.evaluator {
+            self.evaluator = table.evaluator()?;
+        }
         let assessment = match &mut self.evaluator {
+            Evaluator::Open(_) => return Err(failed(std::io::Error::other("the table is not read"))),
             Evaluator::Server { workers, rows, classes } => {
                 let evaluation = evaluate(workers, *classes, model, rows).map_err(FleetFailure::Evaluate)?;
                 Assessment::from(&evaluation)

@@ -11,9 +11,11 @@ pub(crate) mod phase;
 pub(crate) mod recovery;
 pub(crate) mod rollback;
 pub(crate) mod round_control;
+pub(crate) mod server_evaluator;
 pub(crate) mod start;
 pub(crate) mod status;
 pub(crate) mod stored;
+pub(crate) mod table_schema;
 
 pub use coordinator::Coordinator;
 pub use event::{Event, Log};

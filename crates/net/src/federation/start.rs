@@ -5,12 +5,14 @@ use crate::federation::dataset_info::DatasetInfo;
 use crate::federation::fleet::{Evaluator, Federation};
 use crate::federation::ledger::{Ledger, LedgerError};
 use crate::federation::rollback::{restart_memories, roll_back};
+use crate::federation::server_evaluator::server_evaluator;
+use crate::federation::table_schema::TableSchema;
 use crate::federation::{Coordinator, Event, Log};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
 use fedtvd_core::round::hardened::SmallCohort;
 use fedtvd_core::round::{ClientId, Run, State, cohort_size, hardened};
-use fedtvd_core::train::{Samples, Trainer, Values};
+use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
 use fedtvd_run::RunError;
@@ -140,6 +142,9 @@ pub fn prepare(
     experiment.run.fixed_roster = options.roster.is_some();
     let least = check_feasible(&experiment, &options)?;
     let info = DatasetInfo::find(&experiment, places, options.clients_evaluate)?;
+    if info.open() && !experiment.run.fixed_roster {
+        return Err(FederationError::NeedsRoster("a schema without all centres and scales".into()));
+    }
     let model = Model::of(&experiment, &info)?;
     let directory = match existing {
         Some(_) => RunDirectory::open(out).map_err(RunError::from)?,
@@ -162,7 +167,11 @@ pub fn prepare(
     if let Some(opening) = ledger.opening(state.round)? {
         (state.roster, state.reference) = (opening.roster, opening.reference);
     }
-    let evaluator = evaluator(&info, &model, &options)?;
+    let tables = TableSchema::of(info.schema, &directory).map_err(RunError::from)?.map(Arc::new);
+    let evaluator = match &info.data {
+        Some(data) => server_evaluator(&data.loaded, &model.network, options.workers, tables.as_ref())?,
+        None => Evaluator::Clients(options.deadline.unwrap_or(EVALUATION_TIMEOUT)),
+    };
     let terms = Terms {
         run_id: ledger.run(&new_name(), options.roster.as_ref())?,
         run: experiment.run.clone(),
@@ -174,6 +183,7 @@ pub fn prepare(
         flip: experiment.data.flip,
         rounds: experiment.rounds,
         roster: options.roster,
+        tables,
     };
     let coordinator = Coordinator::new(terms, ledger, log, state.clone(), aggregated && !known);
     let coordinator = Arc::new(coordinator);
@@ -182,7 +192,7 @@ pub fn prepare(
     }
     let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
-    let runner = Runner::over(directory, experiment, rounds, checkpoints)?;
+    let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_network(model.network);
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
 }
 
@@ -198,7 +208,8 @@ fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>
     }
     let text = directory.config().map_err(RunError::from)?;
     let existing = Config::parse(&text).map_err(RunError::from)?;
-    if wanted.is_some_and(|wanted| wanted.resolved() != existing.resolved()) {
+    let same = |wanted: &Config| wanted.with_model_of(&existing).resolved() == existing.resolved();
+    if wanted.is_some_and(|wanted| !same(wanted)) {
         return Err(FederationError::OtherConfig(own));
     }
     Ok(Some(existing))
@@ -271,19 +282,12 @@ fn create(
         strategy: experiment.run.strategy.label.clone(),
         data_checksum: info.checksum.clone(),
         split_hash: String::new(),
+        schema_hash: info.schema_hash(),
     };
-    Ok(RunDirectory::create(out, &config.resolved(), &manifest, None).map_err(RunError::from)?)
-}
-
-/// The evaluator: the server if it has a test set and may use it, otherwise the clients.
-fn evaluator(info: &DatasetInfo, model: &Model, options: &Options) -> Result<Evaluator, FederationError> {
-    let Some(data) = &info.data else {
-        return Ok(Evaluator::Clients(options.deadline.unwrap_or(EVALUATION_TIMEOUT)));
-    };
-    let cpu = |_| Cpu::new(&model.network, Arc::clone(&data.loaded.samples));
-    let cpus: Vec<Cpu> = (0..options.workers.max(1)).map(cpu).collect::<Result<_, _>>()?;
-    let workers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
-    Ok(Evaluator::Server { workers, rows: data.loaded.samples.test_rows(), classes: info.classes })
+    let config = config.with_model_for(info.shape).resolved();
+    let schema = info.complete_schema();
+    let created = RunDirectory::create_with_schema(out, &config, &manifest, None, schema.as_deref());
+    Ok(created.map_err(RunError::from)?)
 }
 
 /// The roster of a run, which must be the one that it was started with.

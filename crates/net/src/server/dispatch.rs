@@ -16,7 +16,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
 
 /// How long a request waits for work.
-const POLL: Duration = Duration::from_secs(25);
+pub(crate) const POLL: Duration = Duration::from_secs(25);
 
 impl FederationService {
     pub(crate) async fn pull(

@@ -67,6 +67,9 @@ pub(crate) enum Refusal {
     /// A profile that core does not accept.
     #[error(transparent)]
     Profile(#[from] enrolment::Refusal),
+    /// Statistics of a table's columns that cannot be true or are not asked for.
+    #[error("the statistics of the columns are refused: {0}")]
+    Columns(String),
     /// A statistic that cannot be read.
     #[error("the label statistic cannot be read: {0}")]
     Statistic(String),
@@ -205,6 +208,7 @@ impl Refusal {
             Self::HoldoutAboveListed { .. } => "holdout-above-listed",
             Self::Profile(refusal) => profile_code(refusal),
             Self::Statistic(_) => "statistic-unreadable",
+            Self::Columns(_) => "columns-invalid",
             Self::NotEnrolled(_) => "not-enrolled",
             Self::Late { .. } => "late",
             Self::Early { .. } => "early",

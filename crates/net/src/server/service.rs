@@ -4,6 +4,7 @@ use crate::federation::admission::Member;
 use crate::federation::{Coordinator, Event};
 use crate::identity::peer_identity::{Authentication, Caller, Role};
 use crate::server::connections::Peer;
+use crate::server::dispatch::POLL;
 use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
@@ -35,9 +36,9 @@ pub(crate) struct FederationService {
 #[derive(Clone)]
 pub(crate) struct Guard {
     service: Arc<FederationService>,
-    /// For all requests but confusion matrices.
+    /// For all requests but confusion matrices and statistics of columns.
     small: FederationServer<FederationService>,
-    /// For confusion matrices.
+    /// For confusion matrices and statistics of columns.
     large: FederationServer<FederationService>,
 }
 
@@ -76,7 +77,7 @@ impl Guard {
         }
         let path = request.uri().path().to_owned();
         let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
-        let server = if method == Some("/Judge") { &mut large } else { &mut small };
+        let server = if matches!(method, Some("/Judge" | "/Columns")) { &mut large } else { &mut small };
         let response = tower::Service::call(server, request);
         let Ok(response) = match method {
             // Streams have their own timeouts, for each message.
@@ -155,7 +156,30 @@ impl Federation for FederationService {
             rounds: terms.rounds,
             classes: terms.class_names.clone(),
             version: VERSION.to_owned(),
+            schema: terms.tables.as_ref().map_or_else(String::new, |tables| tables.text()),
         }))
+    }
+
+    async fn columns(
+        self: Arc<Self>,
+        request: Request<wire::ColumnStatistics>,
+    ) -> Answered<wire::CompleteSchema> {
+        let mut calls = self.coordinator.subscribe();
+        let limit = tokio::time::Instant::now() + POLL;
+        loop {
+            calls.mark_unchanged();
+            // Checked each time: a client that was revoked while it waited gets no answer.
+            let (member, refuse) = self.member(&request)?;
+            let told = self.coordinator.receive_columns(&member, request.get_ref());
+            let schema = told.map_err(|refusal| refuse.because(&refusal))?;
+            let late = match schema {
+                Some(_) => true,
+                None => tokio::time::timeout_at(limit, calls.changed()).await.is_err(),
+            };
+            if late {
+                return Ok(Response::new(wire::CompleteSchema { schema: schema.unwrap_or_default() }));
+            }
+        }
     }
 
     async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Empty> {

@@ -5,7 +5,7 @@ pub struct Empty {}
 /// The first request on a connection.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HelloRequest {
-    /// Version of the protocol that the client speaks: 1. The server refuses any other than its own.
+    /// Version of the protocol that the client speaks: 2. The server refuses any other than its own.
     #[prost(uint32, tag = "1")]
     pub protocol: u32,
     /// Version of the client program, for people.
@@ -51,6 +51,43 @@ pub struct Welcome {
     /// Version of the server program, for people. Empty from servers older than this field.
     #[prost(string, tag = "12")]
     pub version: ::prost::alloc::string::String,
+    /// The schema of the clients' tables as TOML (docs/data.md); empty if the data are not tables. A client with a table
+    /// reads it with this schema, and must not take part if a column is missing.
+    #[prost(string, tag = "13")]
+    pub schema: ::prost::alloc::string::String,
+}
+/// A client's statistics of its table's columns of numbers without centre and scale.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ColumnStatistics {
+    /// The run, as Welcome names it.
+    #[prost(string, tag = "1")]
+    pub run: ::prost::alloc::string::String,
+    /// Number of training samples.
+    #[prost(uint64, tag = "2")]
+    pub size: u64,
+    /// One entry per open column, in the order of the schema.
+    #[prost(message, repeated, tag = "3")]
+    pub columns: ::prost::alloc::vec::Vec<ColumnStatistic>,
+}
+/// Count, mean and squared deviations of a column's values in the training samples, within the schema's bounds.
+#[derive(Clone, Copy, PartialEq, ::prost::Message)]
+pub struct ColumnStatistic {
+    /// Number of values; 0 if there are fewer than 10, and then the other fields are 0, too.
+    #[prost(uint64, tag = "1")]
+    pub count: u64,
+    /// Their mean.
+    #[prost(double, tag = "2")]
+    pub mean: f64,
+    /// Sum of their squared deviations from the mean.
+    #[prost(double, tag = "3")]
+    pub squares: f64,
+}
+/// The schema with all centres and scales.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CompleteSchema {
+    /// The schema as TOML; empty if statistics of other clients are still missing.
+    #[prost(string, tag = "1")]
+    pub schema: ::prost::alloc::string::String,
 }
 /// A client's answer to a survey.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -347,6 +384,30 @@ pub mod federation_client {
                 .insert(GrpcMethod::new("fedtvd.v1.Federation", "Hello"));
             self.inner.unary(req, path, codec).await
         }
+        /// Sends count, mean and squared deviations of the columns of a table whose centre and scale are still open, in
+        /// the order of the schema. The server answers when all clients of the roster have done so, and with an empty schema
+        /// after 25 seconds at the latest; then call again.
+        pub async fn columns(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ColumnStatistics>,
+        ) -> std::result::Result<tonic::Response<super::CompleteSchema>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/fedtvd.v1.Federation/Columns",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("fedtvd.v1.Federation", "Columns"));
+            self.inner.unary(req, path, codec).await
+        }
         /// States the client's number of samples and the label statistic that a survey asked for.
         pub async fn enrol(
             &mut self,
@@ -504,6 +565,13 @@ pub mod federation_server {
             self: std::sync::Arc<Self>,
             request: tonic::Request<super::HelloRequest>,
         ) -> std::result::Result<tonic::Response<super::Welcome>, tonic::Status>;
+        /// Sends count, mean and squared deviations of the columns of a table whose centre and scale are still open, in
+        /// the order of the schema. The server answers when all clients of the roster have done so, and with an empty schema
+        /// after 25 seconds at the latest; then call again.
+        async fn columns(
+            self: std::sync::Arc<Self>,
+            request: tonic::Request<super::ColumnStatistics>,
+        ) -> std::result::Result<tonic::Response<super::CompleteSchema>, tonic::Status>;
         /// States the client's number of samples and the label statistic that a survey asked for.
         async fn enrol(
             self: std::sync::Arc<Self>,
@@ -653,6 +721,51 @@ pub mod federation_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = HelloSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/fedtvd.v1.Federation/Columns" => {
+                    #[allow(non_camel_case_types)]
+                    struct ColumnsSvc<T: Federation>(pub Arc<T>);
+                    impl<
+                        T: Federation,
+                    > tonic::server::UnaryService<super::ColumnStatistics>
+                    for ColumnsSvc<T> {
+                        type Response = super::CompleteSchema;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ColumnStatistics>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Federation>::columns(inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ColumnsSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

@@ -17,7 +17,7 @@ pub(crate) use version::VERSION;
 pub use version::VersionMismatch;
 
 /// Version of this protocol, incremented by every change that an old peer would misread.
-pub const PROTOCOL: u32 = 1;
+pub const PROTOCOL: u32 = 2;
 
 /// Chunk size: bytes of a job, a model or an update in one message.
 pub const CHUNK: usize = 32 << 10;
@@ -58,9 +58,15 @@ mod tests {
             rounds: 4,
             classes: vec![text("c")],
             version: text("v"),
+            schema: text("t"),
         };
-        let bytes = b"\x08\x01\x12\x01r\x18\x02\x22\x01n\x2a\x01w\x30\x03\x38\x01\x42\x01s\x4a\x01m\x50\x04\x5a\x01c\x62\x01v";
+        let bytes = b"\x08\x01\x12\x01r\x18\x02\x22\x01n\x2a\x01w\x30\x03\x38\x01\x42\x01s\x4a\x01m\x50\x04\x5a\x01c\x62\x01v\x6a\x01t";
         assert_eq!(welcome.encode_to_vec(), bytes);
+        let column = ColumnStatistic { count: 10, mean: 2.0, squares: 2.0 };
+        let columns = ColumnStatistics { run: text("r"), size: 5, columns: vec![column] };
+        let bytes = b"\x0a\x01r\x10\x05\x1a\x14\x08\x0a\x11\0\0\0\0\0\0\0\x40\x19\0\0\0\0\0\0\0\x40";
+        assert_eq!(columns.encode_to_vec(), bytes);
+        assert_eq!(CompleteSchema { schema: text("t") }.encode_to_vec(), b"\x0a\x01t");
         let enrolment = Enrolment { run: text("r"), size: 5, statistic: text("s"), holdout: 6 };
         assert_eq!(enrolment.encode_to_vec(), b"\x0a\x01r\x10\x05\x1a\x01s\x20\x06");
         let counts = Counts { run: text("r"), round: 1, loss: 2.0, confusion: vec![3, 4] };

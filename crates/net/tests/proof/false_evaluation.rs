@@ -24,8 +24,8 @@ async fn a_client_that_lies_about_evaluations_counts_with_far_more_samples_than_
     let class_names = DataOptions::default().load(&Places::new(None)).unwrap().class_names;
     let join = |client: ClientId, attack| {
         let (server, security, folder) = (running.address(), stage.security(client), stage.path("state"));
-        let (samples, class_names) = (samples(), class_names.clone());
-        let options = client::Options { server, security, samples, class_names, folder, attack };
+        let data = client::SiteData::Samples { samples: samples(), class_names: class_names.clone() };
+        let options = client::Options { server, security, data, folder, attack };
         let report = |progress: &Progress| assert!(!matches!(progress, Progress::Refused(_)), "{progress:?}");
         tokio::spawn(async move { client::join(options, &report).await })
     };

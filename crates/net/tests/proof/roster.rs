@@ -276,7 +276,8 @@ async fn a_site_with_other_class_names_reports_them_and_leaves() {
     class_names.swap(0, 1);
     let (server, security) = (running.address(), stage.security(0));
     let (samples, folder) = (data.samples, stage.path("state"));
-    let options = client::Options { server, security, samples, class_names, folder, attack: None };
+    let data = client::SiteData::Samples { samples, class_names };
+    let options = client::Options { server, security, data, folder, attack: None };
     let error = client::join(options, &|_| {}).await.unwrap_err().to_string();
     assert!(error.starts_with("the federation's classes are T-shirt, trouser"), "{error}");
     running.stop();

@@ -98,7 +98,8 @@ async fn a_client_refuses_a_server_of_another_protocol_and_names_both_versions()
         let data = DataOptions::default().load(&Places::new(None)).unwrap();
         let folder = tempfile::tempdir().unwrap().path().to_owned();
         let (samples, class_names) = (data.samples, data.class_names);
-        let options = client::Options { server, security, samples, class_names, folder, attack: None };
+        let data = client::SiteData::Samples { samples, class_names };
+        let options = client::Options { server, security, data, folder, attack: None };
         let error = client::join(options, &|_| {}).await.unwrap_err().to_string();
         assert_eq!(error, sentence);
     }

@@ -29,6 +29,8 @@ pub struct Experiment {
     pub split_seed: u64,
     /// Name of the model.
     pub model: String,
+    /// Whether a model is named or defined; a table has one of its own otherwise.
+    pub model_chosen: bool,
     /// Layers of a user-defined model, one per line, instead of a named one.
     pub layers: Vec<String>,
     /// Where the reference label distribution Q comes from.
@@ -94,6 +96,7 @@ impl Experiment {
             holdout: number(config, "split.holdout"),
             split_seed: whole(config, "split.seed"),
             model: text(config, "model.name"),
+            model_chosen: config.chooses_model(),
             layers: lines(config, "model.layers"),
             details: flag(config, "evaluation.details"),
             dropout: Dropout {
@@ -113,6 +116,7 @@ fn data(config: &Config) -> DataOptions {
         set: text(config, "data.set"),
         label: text(config, "data.label"),
         group: some_text(config, "data.group"),
+        schema: some_text(config, "data.schema").map(PathBuf::from),
         test: number(config, "data.test"),
         crop: whole(config, "data.crop") as usize,
         flip: flag(config, "data.flip"),

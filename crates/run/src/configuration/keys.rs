@@ -56,6 +56,11 @@ pub const ALL: &[Key] = &[
         "",
         "CSV: the column that names each row's owner, for split.kind = natural",
     )),
+    later(Param::text(
+        "data.schema",
+        "",
+        "CSV: the schema of its columns, as written by fedtvd data schema; made from the file unless set",
+    )),
     first(Param::number(
         "data.test",
         0.2,
@@ -185,7 +190,11 @@ pub const ALL: &[Key] = &[
         DECAY,
         "factor on the learning rate after every epoch of a round",
     )),
-    first(Param::text("model.name", "lenet", "the model (fedtvd models lists all)")),
+    first(Param::text(
+        "model.name",
+        "lenet",
+        "the model (fedtvd models lists all); a table has a perceptron with sizes from the data unless set",
+    )),
     first(Param {
         name: "model.layers",
         kind: ParamKind::Layers,

@@ -10,6 +10,7 @@ pub(crate) mod liars;
 pub(crate) mod lookup;
 pub(crate) mod reference;
 pub(crate) mod resolved;
+pub(crate) mod table_model;
 pub(crate) mod value;
 
 pub use axes::{Axis, axes};

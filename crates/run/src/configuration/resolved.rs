@@ -105,6 +105,7 @@ mod tests {
         let today = Config::default().identity();
         let first = keys::ALL.iter().filter(|key| key.since == Since::First);
         assert_eq!(today, Config::default().plain(first));
+        assert!(!today.contains("schema") && Config::default().resolved().contains("schema = \"\""));
         assert_eq!(with_later(&Config::default()), today);
         assert_eq!(with_later(&set("local.clip", Value::Number(0.0))), today);
         assert!(with_later(&set("local.clip", Value::Number(5.0))).contains("clip = 5.0"));

@@ -24,6 +24,9 @@ pub struct Manifest {
     pub data_checksum: String,
     /// Hash of the split; empty in a federation, whose sites do not report it.
     pub split_hash: String,
+    /// Hash of the schema that a table was read with; empty if the data is not a table.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub schema_hash: String,
 }
 
 /// What the bits of a result depend on besides the seed: how the machine multiplies and in which order it sums.

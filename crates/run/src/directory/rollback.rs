@@ -253,6 +253,7 @@ mod tests {
             strategy: String::new(),
             data_checksum: String::new(),
             split_hash: String::new(),
+            schema_hash: String::new(),
         };
         let directory = RunDirectory::create(folder.path(), "", &manifest, None).unwrap();
         extend(&directory, 6);

@@ -1,7 +1,8 @@
 //! A run directory: the interface between running and reporting.
 //!
-//! `config.toml` (resolved), `manifest.json`, `partition.json`, `rounds.jsonl`, `checkpoint/`, `model.safetensors`,
-//! `summary.json`; the last two when the run is done. `rolled-back/` if the run went back to an earlier round.
+//! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `rounds.jsonl`, `checkpoint/`,
+//! `model.safetensors`, `summary.json`; the last two when the run is done. `rolled-back/` if the run went back to an
+//! earlier round.
 
 use crate::collapse::Detector;
 use crate::directory::files::{doing, read_text, write};
@@ -19,6 +20,9 @@ use thiserror::Error;
 pub struct RunDirectory {
     path: PathBuf,
 }
+
+/// The name of the schema's file.
+const SCHEMA: &str = "schema.toml";
 
 /// Why a directory cannot be used for a run.
 #[derive(Debug, Error)]
@@ -79,6 +83,17 @@ impl RunDirectory {
         manifest: &Manifest,
         partition: Option<&str>,
     ) -> Result<Self, DirectoryError> {
+        Self::create_with_schema(path, config, manifest, partition, None)
+    }
+
+    /// The same for a table with this schema, as TOML.
+    pub fn create_with_schema(
+        path: &Path,
+        config: &str,
+        manifest: &Manifest,
+        partition: Option<&str>,
+        schema: Option<&str>,
+    ) -> Result<Self, DirectoryError> {
         fs::create_dir_all(path).map_err(doing("making", path))?;
         let directory = Self { path: path.to_owned() };
         // Without a manifest there is no run yet: a killed process may have left the first files.
@@ -88,6 +103,9 @@ impl RunDirectory {
         write(&directory.file("config.toml"), config.as_bytes())?;
         if let Some(partition) = partition {
             write(&directory.file("partition.json"), partition.as_bytes())?;
+        }
+        if let Some(schema) = schema {
+            directory.write_schema(schema)?;
         }
         // The manifest comes last: it marks the directory as holding a run.
         let text = serde_json::to_string_pretty(manifest).expect("a manifest is plain data");
@@ -125,6 +143,17 @@ impl RunDirectory {
     /// The resolved configuration.
     pub fn config(&self) -> Result<String, DirectoryError> {
         Ok(read_text(&self.file("config.toml"))?)
+    }
+
+    /// Stores the schema with which rows become inputs of the run's model.
+    pub fn write_schema(&self, schema: &str) -> Result<(), DirectoryError> {
+        Ok(write(&self.file(SCHEMA), schema.as_bytes())?)
+    }
+
+    /// The stored schema, if the data is a table.
+    pub fn schema(&self) -> Result<Option<String>, DirectoryError> {
+        let path = self.file(SCHEMA);
+        path.is_file().then(|| read_text(&path)).transpose().map_err(DirectoryError::from)
     }
 
     /// What the run was made with.
@@ -247,6 +276,6 @@ impl Lines {
     }
 }
 
-fn damaged(path: &Path, why: impl ToString) -> DirectoryError {
+pub(crate) fn damaged(path: &Path, why: impl ToString) -> DirectoryError {
     DirectoryError::Damaged { path: path.display().to_string(), why: why.to_string() }
 }

@@ -6,12 +6,6 @@ use std::collections::BTreeMap;
 /// Up to here a float represents every whole number exactly; beyond, equal floats may be different identifiers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// Whether a field holds a value.
-pub(crate) fn present(field: &str) -> bool {
-    let missing = ["", "?", "NA", "N/A"].contains(&field);
-    !missing && !field.eq_ignore_ascii_case("nan") && !field.eq_ignore_ascii_case("null")
-}
-
 /// The values of a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Distinct {

@@ -1,0 +1,162 @@
+//! A trained model from its file, with all that is needed to use it: its layers, its classes, and how samples are read.
+
+use crate::request::{Failure, quoted};
+use anyhow::{Context, anyhow};
+use fedtvd_core::model::{Layout, ModelCard, Network, Params};
+use fedtvd_core::train::Samples;
+use fedtvd_data::set::{Places, named};
+use fedtvd_data::table::Schema;
+use fedtvd_nn::Cpu;
+use fedtvd_run::configuration::{Config, Experiment};
+use fedtvd_run::directory::{HistoryError, RunDirectory, history};
+use fedtvd_run::setup::{Data, network_for};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A model that can be used.
+pub(crate) struct TrainedModel {
+    /// The file that holds it.
+    pub(crate) file: PathBuf,
+    pub(crate) network: Network,
+    pub(crate) params: Arc<Params>,
+    pub(crate) class_names: Vec<String>,
+    /// How rows become its input, if it is for tables.
+    pub(crate) schema: Option<Schema>,
+    /// Mean and standard deviation of each channel, if it is for images.
+    pub(crate) normal: Vec<(f32, f32)>,
+}
+
+/// The model's file in a run directory, or the file itself.
+pub(crate) fn file(model: &Path) -> Result<PathBuf, Failure> {
+    if model.join("manifest.json").is_file() {
+        let run = RunDirectory::open(model).map_err(Failure::request)?;
+        return run.model().map_err(Failure::request)?.ok_or_else(|| unfinished(&run));
+    }
+    Ok(if model.is_dir() { model.join("model.safetensors") } else { model.to_owned() })
+}
+
+/// What to do with a run that has no final model yet.
+fn unfinished(run: &RunDirectory) -> Failure {
+    let name = quoted(&run.path().display().to_string());
+    let resume = if run.is_federation() { "serve --out" } else { "resume" };
+    let kept = history::rounds(run).unwrap_or_default();
+    let earlier = kept.last().map_or_else(String::new, |round| {
+        format!("; to evaluate the model after round {round}: fedtvd evaluate {name} --round {round}")
+    });
+    Failure::Request(anyhow!(
+        "{name} has no model yet: the run is unfinished; to resume it: fedtvd {resume} {name}{earlier}"
+    ))
+}
+
+/// The schema of a model for tables: from its file, or from the run directory that it is in.
+pub(crate) fn schema(file: &Path, bytes: &[u8]) -> Result<Option<Schema>, Failure> {
+    let card = ModelCard::of(bytes).map(|card| (file.to_owned(), card.schema));
+    let beside = || {
+        let path = file.with_file_name("schema.toml");
+        std::fs::read_to_string(&path).ok().map(|text| (path, text))
+    };
+    let Some((path, text)) = card.or_else(beside) else { return Ok(None) };
+    let schema = text.parse().with_context(|| format!("the schema of {}", path.display()));
+    schema.map(Some).map_err(Failure::Request)
+}
+
+impl TrainedModel {
+    /// Reads a model; the configuration beside it is used for what its file does not say.
+    pub(crate) fn read(model: &Path, config: Option<Config>, places: &Places) -> Result<Self, Failure> {
+        let path = file(model)?;
+        let bytes = std::fs::read(&path)
+            .with_context(|| format!("reading {}", path.display()))
+            .map_err(Failure::Request)?;
+        let schema = schema(&path, &bytes)?;
+        let Description { network, class_names, normal } = match (ModelCard::of(&bytes), &schema) {
+            (Some(card), Some(schema)) => {
+                let class_names = schema.class_names();
+                Description { network: card.network, class_names, normal: Vec::new() }
+            }
+            _ => described(&path, config, schema.as_ref(), places)?,
+        };
+        let layout = Arc::new(Layout::of(&network).map_err(Failure::request)?);
+        let params = Params::from_safetensors(&bytes, &layout)
+            .with_context(|| path.display().to_string())
+            .map_err(Failure::Request)?;
+        Ok(Self { file: path, network, params: Arc::new(params), class_names, schema, normal })
+    }
+
+    /// The model after a round: a checkpoint, or the final model.
+    pub(crate) fn after_round(
+        run: &RunDirectory,
+        round: u32,
+        config: Option<Config>,
+        places: &Places,
+    ) -> Result<Self, Failure> {
+        let path = run.file("model.safetensors");
+        let schema = schema(&path, &[])?;
+        let Description { network, class_names, normal } =
+            described(&path, config.clone(), schema.as_ref(), places)?;
+        let layout = Arc::new(Layout::of(&network).map_err(Failure::request)?);
+        let rounds = run.summary().map_err(Failure::request)?.map(|summary| summary.rounds);
+        match history::model(run, &layout, round) {
+            Ok((params, file)) => Ok(Self { file, network, params, class_names, schema, normal }),
+            Err(HistoryError::NotKept { .. }) if rounds == Some(round) => {
+                Self::read(run.path(), config, places)
+            }
+            Err(HistoryError::NotKept { directory, round, mut available }) => {
+                available.extend(rounds.filter(|last| !available.contains(last)));
+                Err(Failure::request(HistoryError::NotKept { directory, round, available }))
+            }
+            Err(error) => Err(Failure::request(error)),
+        }
+    }
+
+    /// The probability of each class for all of these samples.
+    pub(crate) fn probabilities(&self, samples: Samples) -> Result<Vec<Vec<f64>>, Failure> {
+        let rows: Vec<u32> = (0..samples.rows() as u32).collect();
+        let mut cpu = Cpu::new(&self.network, Arc::new(samples)).map_err(Failure::request)?;
+        cpu.probabilities(&self.params, &rows).map_err(Failure::work)
+    }
+
+    /// The name of the most probable class; the first of equal ones.
+    pub(crate) fn best(&self, probabilities: &[f64]) -> &str {
+        let better =
+            |best: usize, class: usize| if probabilities[class] > probabilities[best] { class } else { best };
+        &self.class_names[(1..probabilities.len()).fold(0, better)]
+    }
+}
+
+/// What a model is and how its samples are read.
+struct Description {
+    network: Network,
+    class_names: Vec<String>,
+    normal: Vec<(f32, f32)>,
+}
+
+/// Layers, class names and normalisation from the configuration of the run and its data set.
+fn described(
+    path: &Path,
+    config: Option<Config>,
+    schema: Option<&Schema>,
+    places: &Places,
+) -> Result<Description, Failure> {
+    let beside = path.with_file_name("config.toml");
+    let config = match config {
+        Some(config) => config,
+        None => {
+            let text = std::fs::read_to_string(&beside).with_context(|| {
+                format!("{} does not say what its layers are: reading {}", path.display(), beside.display())
+            });
+            let config = Config::parse(&text.map_err(Failure::Request)?);
+            config.with_context(|| beside.display().to_string()).map_err(Failure::Request)?
+        }
+    };
+    let experiment = Experiment::of(&config).map_err(Failure::request)?;
+    let (shape, class_names, normal) = match (schema, named(&experiment.data.set)) {
+        (Some(schema), _) => ([schema.inputs(), 1, 1], schema.class_names(), Vec::new()),
+        (None, Some(entry)) => (entry.shape, entry.class_names(), entry.normal()),
+        (None, None) => {
+            let loaded = Data::load(&experiment.data, places).map_err(Failure::request)?.loaded;
+            (loaded.samples.shape(), loaded.class_names, loaded.normal)
+        }
+    };
+    let network = network_for(&experiment, shape, class_names.len()).map_err(Failure::request)?;
+    Ok(Description { network, class_names, normal })
+}

@@ -1,0 +1,229 @@
+//! Tables from their schema to their predictions.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use crate::program::{Answer, fedtvd};
+use std::path::PathBuf;
+
+/// A folder with a table of 200 patients: age decides, town and ward do not.
+struct Clinic {
+    folder: tempfile::TempDir,
+}
+
+impl Clinic {
+    fn new() -> Self {
+        let clinic = Self { folder: tempfile::tempdir().unwrap() };
+        clinic.write("patients.csv", "age,town,ward,sick\n", |age, town, ward, sick| {
+            format!("{age},{town},{ward},{sick}")
+        });
+        clinic
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.path().join(name).display().to_string()
+    }
+
+    /// The patients in another form.
+    fn write(&self, name: &str, header: &str, line: impl Fn(usize, &str, &str, &str) -> String) {
+        let row = |row: usize| {
+            let age = 20 + row * 7 % 60;
+            let (town, ward) = (["Rio", "Ulm", "Bern"][row % 3], ["a", "b"][row % 2]);
+            line(age, town, ward, if age > 50 { "yes" } else { "no" }) + "\n"
+        };
+        let rows: String = (0..200).map(row).collect();
+        std::fs::write(self.folder.path().join(name), header.to_owned() + &rows).unwrap();
+    }
+
+    /// A run over both wards in the folder `run`.
+    fn run(&self, settings: &[&str]) -> PathBuf {
+        let out = self.path("run");
+        let set = format!("data.set={}", self.path("patients.csv"));
+        let base = ["run", "--quiet", "--out", &out, "--set", &set, "--set", "data.label=sick"];
+        let more = ["--set", "data.group=ward", "--set", "split.kind=natural", "--set", "rounds=3"];
+        let model = ["--set", "model.name=logistic", "--set", "cohort.fraction=1", "--set", "local.lr=0.5"];
+        good(&[&base[..], &more, &model, settings].concat());
+        PathBuf::from(out)
+    }
+
+    fn evaluate(&self, table: &str, more: &[&str]) -> Answer {
+        let set = format!("data.set={}", self.path(table));
+        fedtvd(&[&["evaluate", &self.path("run"), "--json", "--set", &set][..], more].concat())
+    }
+}
+
+fn good(arguments: &[&str]) -> Answer {
+    let answer = fedtvd(arguments);
+    assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.err);
+    answer
+}
+
+fn json(answer: &Answer) -> serde_json::Value {
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    serde_json::from_str(&answer.out).unwrap()
+}
+
+#[test]
+fn a_run_stores_its_schema_with_centres_and_scales_in_its_directory_and_in_its_model() {
+    let clinic = Clinic::new();
+    let run = clinic.run(&[]);
+    let schema = std::fs::read_to_string(run.join("schema.toml")).unwrap();
+    assert!(
+        schema.contains("name = \"age\"\nkind = \"number\"\ncentre = ") && schema.contains("scale = "),
+        "{schema}"
+    );
+    assert!(schema.contains("name = \"ward\"\nkind = \"ignored\""), "{schema}");
+    let model = std::fs::read(run.join("model.safetensors")).unwrap();
+    let model = String::from_utf8_lossy(&model);
+    assert!(model.contains("categories = [") && model.contains("network"));
+}
+
+#[test]
+fn another_table_is_evaluated_completely_and_with_the_schema_of_the_model() {
+    let clinic = Clinic::new();
+    clinic.run(&[]);
+    // The columns in another order, with semicolons: the same patients, all 200 of them.
+    clinic.write("other.csv", "sick;extra;town;age\n", |age, town, _, sick| format!("{sick};x;{town};{age}"));
+    let same = json(&clinic.evaluate("other.csv", &[]));
+    assert_eq!(same["samples"], 200);
+    assert!(same["accuracy"].as_f64().unwrap() > 0.9, "{same}");
+    // Ages ten times as large are not standardised anew: everybody is old, and predicted to be sick.
+    clinic.write("large.csv", "age,town,ward,sick\n", |age, town, ward, sick| {
+        format!("{},{town},{ward},{sick}", 10 * age + 1000)
+    });
+    let large = json(&clinic.evaluate("large.csv", &[]));
+    let confusion = &large["confusion"];
+    assert_eq!((&confusion[0][0], &confusion[1][0]), (&0.into(), &0.into()), "{large}");
+    // The run's own table: its test rows, as before.
+    let own = json(&clinic.evaluate("patients.csv", &[]));
+    assert_eq!(own["samples"], 39);
+    let train = clinic.evaluate("other.csv", &["--train"]);
+    assert!(train.code == 2 && train.err.contains("--train is for the data of the run"), "{}", train.err);
+}
+
+#[test]
+fn predictions_name_the_rows_of_the_users_file_and_the_classes() {
+    let clinic = Clinic::new();
+    clinic.run(&[]);
+    let out = clinic.path("predictions.csv");
+    json(&clinic.evaluate("patients.csv", &["--predictions", &out]));
+    let text = std::fs::read_to_string(&out).unwrap();
+    let table = std::fs::read_to_string(clinic.path("patients.csv")).unwrap();
+    let rows: Vec<&str> = table.lines().skip(1).collect();
+    assert_eq!(text.lines().next(), Some("row,label,prediction,label_name,prediction_name,p_no,p_yes"));
+    assert_eq!(text.lines().count(), 40);
+    for line in text.lines().skip(1) {
+        let fields: Vec<&str> = line.split(',').collect();
+        let row: usize = fields[0].parse().unwrap();
+        assert_eq!(rows[row - 1].rsplit_once(',').unwrap().1, fields[3], "{line}");
+        assert_eq!(["no", "yes"][fields[2].parse::<usize>().unwrap()], fields[4], "{line}");
+        let p: Vec<f64> = fields[5..].iter().map(|p| p.parse().unwrap()).collect();
+        assert!((p[0] + p[1] - 1.0).abs() < 2e-6 && (p[1] > p[0]) == (fields[4] == "yes"), "{line}");
+    }
+}
+
+#[test]
+fn predict_writes_the_users_rows_and_columns_with_classes_and_probabilities() {
+    let clinic = Clinic::new();
+    let run = clinic.run(&[]);
+    // The model's file alone is enough, and there is no label.
+    let model = clinic.path("alone.safetensors");
+    std::fs::copy(run.join("model.safetensors"), &model).unwrap();
+    let (file, out) = (clinic.path("new.csv"), clinic.path("predicted.csv"));
+    std::fs::write(&file, "town;id;age\nRio;\"a;1\";77\n?;b;21\nOslo;c;78\n").unwrap();
+    let answer = good(&["predict", &model, &file, "--out", &out]);
+    assert_eq!(answer.out, format!("3 predictions written to {out}\n"));
+    assert!(answer.err.contains("note: town: 1 of 3 are unknown, such as \"Oslo\""), "{}", answer.err);
+    let text = std::fs::read_to_string(&out).unwrap();
+    let starts = ["town;id;age;prediction;p_no;p_yes", "Rio;\"a;1\";77;yes;", "?;b;21;no;", "Oslo;c;78;yes;"];
+    assert_eq!(text.lines().count(), 4);
+    for (line, start) in text.lines().zip(starts) {
+        assert!(line.starts_with(start), "{line}");
+    }
+    let view = json(&fedtvd(&["predict", &model, &file, "--json", "--quiet"]));
+    crate::page::same_fields("predict", &crate::page::shown("predict"), &view);
+    assert_eq!(view["predictions"][2]["prediction"], "yes");
+    std::fs::write(&file, "town,age\nRio,77\nRio,old\n").unwrap();
+    let wrong = fedtvd(&["predict", &model, &file]);
+    assert_eq!((wrong.code, wrong.out.as_str()), (2, ""));
+    assert!(
+        wrong.err.contains("new.csv: row 2 (line 3), column \"age\": \"old\" is not a number"),
+        "{}",
+        wrong.err
+    );
+    std::fs::write(&file, "town,years\nRio,77\n").unwrap();
+    let wrong = fedtvd(&["predict", &model, &file]);
+    assert!(wrong.err.contains("there is no column \"age\"; its columns are town, years"), "{}", wrong.err);
+}
+
+#[test]
+fn images_are_predicted_with_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    for (class, grey) in [("dark", 0u8), ("light", 255)] {
+        std::fs::create_dir_all(folder.path().join("set").join(class)).unwrap();
+        for n in 0..20u8 {
+            let image = fedtvd_data::decode::picture::png([1, 4, 4], &[grey ^ n; 16]).unwrap();
+            std::fs::write(folder.path().join(format!("set/{class}/{n:02}.png")), image).unwrap();
+        }
+    }
+    let (set, out) = (format!("data.set={}", place("set")), place("run"));
+    let base = ["run", "--quiet", "--out", &out, "--set", &set, "--set", "model.name=logistic"];
+    let small = ["--set", "split.clients=2", "--set", "split.kind=iid", "--set", "cohort.fraction=1"];
+    good(&[&base[..], &small, &["--set", "rounds=3", "--set", "local.lr=0.1"]].concat());
+    let answer = good(&["predict", &out, &place("set/light")]);
+    let lines: Vec<&str> = answer.out.lines().collect();
+    assert_eq!((lines[0], lines.len()), ("file,prediction,p_dark,p_light", 21));
+    assert!(lines[1..].iter().all(|line| line.contains(".png,light,0.")), "{}", answer.out);
+    let table = place("table.csv");
+    std::fs::write(&table, "x\n1\n").unwrap();
+    let wrong = fedtvd(&["predict", &out, &table]);
+    assert!(wrong.err.contains("is for images, and") && wrong.code == 2, "{}", wrong.err);
+}
+
+#[test]
+fn resume_and_verify_notice_a_changed_schema() {
+    let clinic = Clinic::new();
+    let schema = clinic.path("schema.toml");
+    let made = good(&["data", "schema", &clinic.path("patients.csv"), "--label", "sick", "--ignore", "ward"]);
+    std::fs::write(&schema, &made.out).unwrap();
+    let run = clinic.run(&["--set", &format!("data.schema={schema}")]);
+    let verify = || fedtvd(&["verify", run.to_str().unwrap(), "--quiet"]);
+    assert_eq!(verify().code, 0, "{}", verify().err);
+    // A comment is not a change.
+    std::fs::write(&schema, made.out.clone() + "# more\n").unwrap();
+    assert_eq!(verify().code, 0, "{}", verify().err);
+    std::fs::write(&schema, made.out.replace("\"Bern\", \"Rio\"", "\"Rio\", \"Bern\"")).unwrap();
+    let changed = verify();
+    assert_eq!(changed.code, 1);
+    assert!(changed.err.contains("the schema changed since the run began"), "{}", changed.err);
+    std::fs::remove_file(run.join("summary.json")).unwrap();
+    let resumed = fedtvd(&["resume", run.to_str().unwrap()]);
+    assert!(resumed.err.contains("the schema changed since the run began"), "{}", resumed.err);
+    // The schema in the run directory is what a model is used with; it is checked, too.
+    std::fs::write(&schema, &made.out).unwrap();
+    let stored = run.join("schema.toml");
+    let text = std::fs::read_to_string(&stored).unwrap();
+    std::fs::write(&stored, text.replacen("scale = ", "scale = 1", 1)).unwrap();
+    assert!(verify().err.contains("schema.toml changed since the run began"), "{}", verify().err);
+}
+
+#[test]
+fn a_wrong_schema_is_refused_with_its_file_and_what_would_have_been_right() {
+    let clinic = Clinic::new();
+    let schema = clinic.path("schema.toml");
+    let made = good(&["data", "schema", &clinic.path("patients.csv"), "--label", "sick"]).out;
+    let set = format!("data.set={}", clinic.path("patients.csv"));
+    let named = format!("data.schema={schema}");
+    let refused = |text: &str| {
+        std::fs::write(&schema, text).unwrap();
+        let answer = fedtvd(&["split", "--set", &set, "--set", &named, "--set", "clients=2"]);
+        assert_eq!(answer.code, 2, "{}", answer.out);
+        answer.err
+    };
+    let error = refused(&made.replace("\"age\"", "\"years\""));
+    assert!(
+        error.contains("patients.csv: there is no column \"years\"; its columns are age, town, ward, sick"),
+        "{error}"
+    );
+    let error = refused(&made.replace("\"number\"", "\"numeric\""));
+    assert!(error.contains("schema.toml: column \"age\": "), "{error}");
+}

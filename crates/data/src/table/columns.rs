@@ -1,0 +1,273 @@
+//! The rows of a table as a schema reads them: columns of numbers and of category numbers, matched by name.
+
+use super::column_reader::{MISSING_CODE, Reader, Report, UNKNOWN_CODE};
+use super::moments::{Moments, pooled};
+use super::schema::{Kind, MissingNumber, Schema, Standard, Unknown};
+use crate::decode::Flaw;
+use crate::decode::table::{Row, Table};
+use thiserror::Error;
+
+/// The columns that a schema uses, in its order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    columns: Vec<Entries>,
+    rows: usize,
+    reports: Vec<Report>,
+    /// Columns of the file that the schema does not have.
+    surplus: Vec<String>,
+}
+
+/// The entries of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Entries {
+    /// Numbers within bounds, NaN if missing.
+    Numbers(Vec<f64>),
+    /// The place of each category in its list, `MISSING_CODE` or `UNKNOWN_CODE`.
+    Codes(Vec<u32>),
+}
+
+/// Why a table does not fit a schema.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RowError {
+    /// The file does not decode.
+    #[error(transparent)]
+    Flaw(#[from] Flaw),
+    /// Columns that the file does not have.
+    #[error("{file}: there is no column {}; its columns are {}", .missing.join(", "), .columns.join(", "))]
+    NoColumn {
+        /// The file.
+        file: String,
+        /// The missing columns, quoted.
+        missing: Vec<String>,
+        /// The columns that it has.
+        columns: Vec<String>,
+    },
+    /// A value that the schema does not allow.
+    #[error("{file}: row {row} (line {line}), column {column:?}: {value:?} {why}")]
+    Value {
+        /// The file.
+        file: String,
+        /// The row; the first one after the names is 1.
+        row: u64,
+        /// The line.
+        line: u64,
+        /// The column.
+        column: String,
+        /// The text.
+        value: String,
+        /// What would have been right.
+        why: String,
+    },
+}
+
+impl Columns {
+    /// Reads the rows that have a place into it; there are as many places as `rows`.
+    pub fn read(
+        table: &Table,
+        schema: &Schema,
+        places: &[Option<u32>],
+        rows: usize,
+    ) -> Result<Self, RowError> {
+        let found: Vec<(&str, Option<usize>)> =
+            schema.used().map(|column| (column.name.as_str(), table.column(&column.name))).collect();
+        let missing: Vec<String> =
+            found.iter().filter(|(_, place)| place.is_none()).map(|(name, _)| format!("{name:?}")).collect();
+        if !missing.is_empty() {
+            let (file, columns) = (table.file().to_owned(), table.names.clone());
+            return Err(RowError::NoColumn { file, missing, columns });
+        }
+        let mut readers: Vec<(usize, Reader)> = schema
+            .used()
+            .zip(found)
+            .filter_map(|(column, (_, place))| Some((place?, Reader::new(schema, column, rows)?)))
+            .collect();
+        let each = readers.len().div_ceil(table.threads()).max(1);
+        let outcomes: Vec<Result<(), RowError>> = std::thread::scope(|scope| {
+            let part = |part| scope.spawn(move || read_part(table, places, part));
+            let threads: Vec<_> = readers.chunks_mut(each).map(part).collect();
+            threads.into_iter().map(|thread| thread.join().expect("reading does not panic")).collect()
+        });
+        // The first wrong row, as if one thread had read them.
+        let row = |error: &RowError| if let RowError::Value { row, .. } = error { *row } else { u64::MAX };
+        if let Some(error) = outcomes.into_iter().filter_map(Result::err).min_by_key(row) {
+            return Err(error);
+        }
+        let known = |name: &&String| {
+            **name == schema.label.column || schema.columns.iter().any(|column| column.name == **name)
+        };
+        let surplus = table.names.iter().filter(|name| !known(name)).cloned().collect();
+        let (columns, reports) = readers.into_iter().map(|(_, reader)| reader.done()).unzip();
+        Ok(Self { columns, rows, reports, surplus })
+    }
+
+    /// Reads all rows, whether they have a label or not.
+    pub fn all(table: &Table, schema: &Schema) -> Result<Self, RowError> {
+        let mut rows = table.rows();
+        let mut count = 0;
+        while rows.next()?.is_some() {
+            count += 1;
+        }
+        let places: Vec<Option<u32>> = (0..count).map(Some).collect();
+        Self::read(table, schema, &places, places.len())
+    }
+
+    /// The columns of several tables of the same schema, one after the other.
+    pub fn joined(parts: Vec<Self>) -> Option<Self> {
+        let mut parts = parts.into_iter();
+        let mut whole = parts.next()?;
+        for part in parts {
+            whole.rows += part.rows;
+            for (own, other) in whole.columns.iter_mut().zip(part.columns) {
+                match (own, other) {
+                    (Entries::Numbers(own), Entries::Numbers(other)) => own.extend(other),
+                    (Entries::Codes(own), Entries::Codes(other)) => own.extend(other),
+                    _ => return None,
+                }
+            }
+            for (own, other) in whole.reports.iter_mut().zip(part.reports) {
+                own.missing += other.missing;
+                own.clipped += other.clipped;
+                own.unknown += other.unknown;
+                own.such_as.extend(other.such_as);
+            }
+        }
+        Some(whole)
+    }
+
+    /// Number of rows.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Only these rows, in this order.
+    pub fn chosen(&self, rows: &[usize]) -> Self {
+        let chosen = |column: &Entries| match column {
+            Entries::Numbers(numbers) => Entries::Numbers(rows.iter().map(|row| numbers[*row]).collect()),
+            Entries::Codes(codes) => Entries::Codes(rows.iter().map(|row| codes[*row]).collect()),
+        };
+        let columns = self.columns.iter().map(chosen).collect();
+        Self { columns, rows: rows.len(), ..self.clone() }
+    }
+
+    /// The moments of the schema's open columns over these rows.
+    pub fn moments(&self, schema: &Schema, rows: &[u32]) -> Vec<Moments> {
+        let of = |numbers: &[f64]| Moments::of(rows.iter().map(|row| numbers[*row as usize]));
+        self.open(schema).map(of).collect()
+    }
+
+    /// Centre and scale of the schema's open columns over the first `train` rows together.
+    pub fn pooled(&self, schema: &Schema, train: usize) -> Vec<Standard> {
+        self.open(schema).map(|numbers| pooled(&numbers[..train], numbers)).collect()
+    }
+
+    fn open<'a>(&'a self, schema: &'a Schema) -> impl Iterator<Item = &'a [f64]> {
+        schema.used().zip(&self.columns).filter_map(|(column, entries)| match (&column.kind, entries) {
+            (Kind::Number(number), Entries::Numbers(numbers)) if number.standard.is_none() => {
+                Some(numbers.as_slice())
+            }
+            _ => None,
+        })
+    }
+
+    /// The inputs of all rows, row after row. A column without centre and scale has inputs of 0.
+    pub fn inputs(&self, schema: &Schema) -> Vec<f32> {
+        let width = schema.inputs();
+        let mut values = vec![0.0; width * self.rows];
+        // In blocks that stay in the cache while one column after the other is written into their rows.
+        for (block, part) in values.chunks_mut(width.max(1) * BLOCK).enumerate() {
+            let mut start = 0;
+            for (column, entries) in schema.used().zip(&self.columns) {
+                fill(part, width, start, &column.kind, entries, block * BLOCK);
+                start += column.kind.inputs();
+            }
+        }
+        values
+    }
+
+    /// What was done about missing, unknown and clipped values and surplus columns, one sentence each.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for Report { name, missing, clipped, unknown, such_as, instead } in &self.reports {
+            let rows = self.rows;
+            if *missing > 0 {
+                notes.push(format!("{name}: {missing} of {rows} are missing; {instead}"));
+            }
+            if *unknown > 0 {
+                let such_as: Vec<String> = such_as.iter().map(|value| format!("{value:?}")).collect();
+                notes
+                    .push(format!("{name}: {unknown} of {rows} are unknown, such as {}", such_as.join(", ")));
+            }
+            if *clipped > 0 {
+                notes.push(format!("{name}: {clipped} of {rows} are outside the bounds and are clipped"));
+            }
+        }
+        if !self.surplus.is_empty() {
+            notes.push(format!(
+                "columns that the schema does not have are left out: {}",
+                self.surplus.join(", ")
+            ));
+        }
+        notes
+    }
+}
+
+/// Rows of a block of inputs.
+const BLOCK: usize = 256;
+
+/// Writes the inputs of one column into a block of rows, the first of which is row `first`.
+fn fill(block: &mut [f32], width: usize, start: usize, kind: &Kind, entries: &Entries, first: usize) {
+    let rows = block.chunks_exact_mut(width);
+    match (kind, entries) {
+        (Kind::Number(number), Entries::Numbers(numbers)) => {
+            let standard = number.standard.unwrap_or(Standard { centre: 0.0, scale: 0.0 });
+            let indicator = number.missing == MissingNumber::Indicator;
+            for (row, &x) in rows.zip(&numbers[first..]) {
+                if !x.is_nan() {
+                    row[start] = standard.apply(x);
+                } else if indicator {
+                    row[start + 1] = 1.0;
+                }
+            }
+        }
+        (Kind::Category(of), Entries::Codes(codes)) => {
+            for (row, &code) in rows.zip(&codes[first..]) {
+                match code {
+                    UNKNOWN_CODE if of.unknown == Unknown::Input => row[start + of.categories.len()] = 1.0,
+                    MISSING_CODE | UNKNOWN_CODE => {}
+                    code => row[start + code as usize] = 1.0,
+                }
+            }
+        }
+        _ => unreachable!("the columns were read with this schema"),
+    }
+}
+
+/// Reads some of the columns.
+fn read_part(
+    table: &Table,
+    places: &[Option<u32>],
+    readers: &mut [(usize, Reader<'_>)],
+) -> Result<(), RowError> {
+    let mut lines = table.rows();
+    while let Some(row) = lines.next()? {
+        let Some(place) = places.get(row.number as usize - 1).copied().flatten() else { continue };
+        for (column, reader) in &mut *readers {
+            if let Err(why) = reader.add(row.field(*column), place as usize) {
+                return Err(refusal(table, &row, *column, why));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The error of a value in a table.
+pub(crate) fn refusal(table: &Table, row: &Row<'_>, column: usize, why: String) -> RowError {
+    RowError::Value {
+        file: table.file().to_owned(),
+        row: row.number,
+        line: row.line,
+        column: table.names[column].clone(),
+        value: row.field(column).chars().take(80).collect(),
+        why,
+    }
+}

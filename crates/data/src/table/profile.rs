@@ -1,0 +1,199 @@
+//! What a file holds in each column, before there is a schema.
+
+use super::schema::{Decimal, MISSING};
+use super::values::{Missing, number};
+use crate::decode::Flaw;
+use crate::decode::table::Table;
+use std::collections::BTreeMap;
+
+/// More different texts than this make a column an identifier, not a category.
+pub(crate) const CATEGORIES: usize = 64;
+/// More different labels than this are not classes.
+pub(crate) const CLASSES: usize = 10_000;
+
+/// What one column holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Profile {
+    /// Its name.
+    pub name: String,
+    /// Number of missing values.
+    pub missing: u64,
+    /// Number of numbers with a decimal point or none.
+    pub points: u64,
+    /// Number of further numbers, with a decimal comma.
+    pub commas: u64,
+    /// Number of other texts.
+    pub texts: u64,
+    /// Row, line and text of the first value that is not a number with a point.
+    pub first_text: Option<(u64, u64, String)>,
+    /// The least and the greatest number.
+    pub range: Option<[f64; 2]>,
+    /// The different values, and how often each occurs; complete unless there are too many.
+    pub distinct: BTreeMap<String, u64>,
+    /// Whether there are more different values than are kept.
+    pub many: bool,
+    /// The first different values, in the order of the file.
+    pub examples: Vec<String>,
+}
+
+/// What the columns of one file hold.
+#[derive(Clone, Debug)]
+pub struct Profiles {
+    /// The file.
+    pub file: String,
+    /// Number of rows.
+    pub rows: u64,
+    /// Number of rows that have a label, and an owner if there is a column of owners; only these are described.
+    pub kept: u64,
+    /// The character between two fields.
+    pub separator: u8,
+    /// Column by column.
+    pub columns: Vec<Profile>,
+}
+
+/// Examples that are shown of a column.
+const EXAMPLES: usize = 3;
+/// Longest text that is kept as a category, in bytes.
+const LONGEST: usize = 1000;
+
+impl Profiles {
+    /// Reads all rows; those without a label or an owner are only counted.
+    pub fn of(table: &Table, label: &str, group: Option<&str>) -> Result<Self, Flaw> {
+        let missing = MISSING.map(str::to_owned);
+        let missing = Missing::new(missing.iter(), Decimal::Point);
+        let mut columns: Vec<Profile> = table.names.iter().map(|name| Profile::new(name)).collect();
+        let needed: Vec<usize> =
+            [Some(label), group].into_iter().flatten().filter_map(|name| table.column(name)).collect();
+        let most = |place: usize| if Some(&place) == needed.first() { CLASSES } else { CATEGORIES };
+        let most: Vec<usize> = (0..columns.len()).map(most).collect();
+        let each = columns.len().div_ceil(table.threads()).max(1);
+        let parts: Vec<Result<[u64; 2], Flaw>> = std::thread::scope(|scope| {
+            let (needed, most, missing) = (&needed, &most, &missing);
+            let mut threads = Vec::new();
+            for (number, part) in columns.chunks_mut(each).enumerate() {
+                let first = number * each;
+                threads.push(scope.spawn(move || read_part(table, needed, most, missing, first, part)));
+            }
+            threads.into_iter().map(|thread| thread.join().expect("reading does not panic")).collect()
+        });
+        let [mut count, mut kept] = [0, 0];
+        for part in parts {
+            [count, kept] = part?;
+        }
+        let (file, separator) = (table.file().to_owned(), table.separator);
+        Ok(Self { file, rows: count, kept, separator, columns })
+    }
+}
+
+/// Reads some of the columns, of which the first is column `first`; the number of rows, and of rows that count.
+fn read_part(
+    table: &Table,
+    needed: &[usize],
+    most: &[usize],
+    missing: &Missing,
+    first: usize,
+    columns: &mut [Profile],
+) -> Result<[u64; 2], Flaw> {
+    let (mut rows, mut count, mut kept) = (table.rows(), 0, 0);
+    while let Some(row) = rows.next()? {
+        count = row.number;
+        if let Some(place) = needed.iter().find(|place| missing.text(row.field(**place))) {
+            if let Some(column) = place.checked_sub(first).and_then(|place| columns.get_mut(place)) {
+                column.missing += 1;
+            }
+            continue;
+        }
+        kept += 1;
+        for (place, column) in (first..).zip(&mut *columns) {
+            column.add(row.field(place), most[place], missing, (row.number, row.line));
+        }
+    }
+    Ok([count, kept])
+}
+
+impl Profile {
+    fn new(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            missing: 0,
+            points: 0,
+            commas: 0,
+            texts: 0,
+            first_text: None,
+            range: None,
+            distinct: BTreeMap::new(),
+            many: false,
+            examples: Vec::new(),
+        }
+    }
+
+    /// Number of values that are not missing.
+    pub fn present(&self) -> u64 {
+        self.points + self.commas + self.texts
+    }
+
+    fn add(&mut self, field: &str, most: usize, missing: &Missing, (row, line): (u64, u64)) {
+        let mut found = number(field, Decimal::Point);
+        if found.is_some() {
+            self.points += 1;
+        } else if missing.text(field) {
+            self.missing += 1;
+            return;
+        } else {
+            self.first_text.get_or_insert_with(|| (row, line, field.to_owned()));
+            found = number(field, Decimal::Comma);
+            match found {
+                Some(_) => self.commas += 1,
+                None => self.texts += 1,
+            }
+        }
+        if let Some(x) = found {
+            let [least, greatest] = self.range.unwrap_or([x, x]);
+            self.range = Some([least.min(x), greatest.max(x)]);
+        }
+        if !self.many {
+            self.count(field, most);
+        }
+    }
+
+    fn count(&mut self, field: &str, most: usize) {
+        if let Some(count) = self.distinct.get_mut(field) {
+            *count += 1;
+            return;
+        }
+        if self.examples.len() < EXAMPLES {
+            self.examples.push(field.chars().take(40).collect());
+        }
+        if self.distinct.len() == most || field.len() > LONGEST {
+            self.many = true;
+            self.distinct.clear();
+        } else {
+            self.distinct.insert(field.to_owned(), 1);
+        }
+    }
+
+    /// What this column and the same column of another file hold.
+    pub(crate) fn joined(mut self, other: &Self) -> Self {
+        self.missing += other.missing;
+        self.points += other.points;
+        self.commas += other.commas;
+        self.texts += other.texts;
+        self.first_text = self.first_text.or_else(|| other.first_text.clone());
+        self.range = match (self.range, other.range) {
+            (Some([a, b]), Some([c, d])) => Some([a.min(c), b.max(d)]),
+            (own, others) => own.or(others),
+        };
+        self.many |= other.many;
+        for (value, count) in &other.distinct {
+            *self.distinct.entry(value.clone()).or_default() += count;
+        }
+        if self.many {
+            self.distinct.clear();
+        }
+        let examples = other.examples.iter().filter(|example| !self.examples.contains(example)).cloned();
+        let examples: Vec<String> = examples.collect();
+        self.examples.extend(examples);
+        self.examples.truncate(EXAMPLES);
+        self
+    }
+}

@@ -1,0 +1,124 @@
+//! A site's data: samples that are already numbers, or a table that is read with the federation's schema.
+
+use crate::client::{Connection, ConnectionError, JoinError, SiteError};
+use crate::wire;
+use fedtvd_core::train::Samples;
+use fedtvd_data::set::{Loaded, load_table};
+use fedtvd_data::table::{LEAST_VALUES, Moments, Schema, SchemaError};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A site's data.
+#[derive(Clone, Debug)]
+pub enum SiteData {
+    /// Images, or values that were standardised elsewhere.
+    Samples {
+        /// The samples.
+        samples: Arc<Samples>,
+        /// Names of its classes.
+        class_names: Vec<String>,
+    },
+    /// A table, which is read when the server's schema is known.
+    Table {
+        /// The file.
+        path: PathBuf,
+        /// The label's column, if it was named.
+        label: Option<String>,
+        /// The fraction of each class that is held out.
+        test: f64,
+    },
+}
+
+/// Data that a site can train on.
+#[derive(Clone, Debug)]
+pub struct Readable {
+    /// The samples.
+    pub samples: Arc<Samples>,
+    /// Names of its classes.
+    pub class_names: Vec<String>,
+    /// What was done about missing and unknown values, and which columns the server will hear nothing about.
+    pub notes: Vec<String>,
+    /// The table, until its centres and scales are known.
+    open: Option<(Schema, Loaded)>,
+}
+
+impl SiteData {
+    /// The data as the server's schema reads them; fails with the name of a column that is missing.
+    pub(crate) fn read(&self, schema: &str) -> Result<Readable, SiteError> {
+        let parsed = match schema {
+            "" => None,
+            text => Some(text.parse::<Schema>().map_err(|error| unreadable(error.to_string()))?),
+        };
+        match (self, parsed) {
+            (Self::Table { .. }, None) => Err(SiteError::NotTables),
+            (Self::Samples { .. }, Some(schema)) if schema.open().count() > 0 => Err(SiteError::NeedsTable),
+            (Self::Samples { samples, class_names }, _) => {
+                let (samples, class_names) = (Arc::clone(samples), class_names.clone());
+                Ok(Readable { samples, class_names, notes: Vec::new(), open: None })
+            }
+            (Self::Table { path, label, test }, Some(schema)) => {
+                if let Some(ours) = label.clone().filter(|label| *label != schema.label.column) {
+                    return Err(SiteError::Label { ours, theirs: schema.label.column });
+                }
+                let loaded = load_table(path, &schema, None, *test).map_err(Box::new)?;
+                let (samples, class_names) = (Arc::clone(&loaded.samples), loaded.class_names.clone());
+                let mut notes = loaded.notes.clone();
+                let told = moments(&schema, &loaded);
+                let few = schema.open().zip(&told).filter(|(_, moments)| moments.count == 0);
+                notes.extend(few.map(|((name, _), _)| {
+                    format!("{name}: fewer than {LEAST_VALUES} values; no statistics of them are sent")
+                }));
+                let open = (!told.is_empty()).then_some((schema, loaded));
+                Ok(Readable { samples, class_names, notes, open })
+            }
+        }
+    }
+}
+
+fn unreadable(why: String) -> SiteError {
+    SiteError::Unreadable { what: "a schema", why }
+}
+
+/// The statistics of a site's open columns.
+fn moments(schema: &Schema, loaded: &Loaded) -> Vec<Moments> {
+    let rows: Vec<u32> = (0..loaded.samples.train_rows() as u32).collect();
+    let columns = loaded.table.as_ref().and_then(|table| table.columns.as_ref());
+    columns.map(|columns| columns.moments(schema, &rows)).unwrap_or_default()
+}
+
+impl Readable {
+    /// The same data with the federation's centres and scales; sends its own statistics and waits for the others'.
+    pub(crate) async fn standardised(
+        self,
+        run: &str,
+        connection: &mut Connection,
+    ) -> Result<Self, JoinError> {
+        let Some((schema, loaded)) = &self.open else { return Ok(self) };
+        let column =
+            |&Moments { count, mean, squares }: &Moments| wire::ColumnStatistic { count, mean, squares };
+        let columns: Vec<wire::ColumnStatistic> = moments(schema, loaded).iter().map(column).collect();
+        let size = loaded.samples.train_rows() as u64;
+        let complete = loop {
+            let told = wire::ColumnStatistics { run: run.to_owned(), size, columns: columns.clone() };
+            match connection.columns(told).await? {
+                text if text.is_empty() => {}
+                text => break text,
+            }
+        };
+        let complete: Schema =
+            complete.parse().map_err(|error: SchemaError| unreadable(error.to_string()))?;
+        let standards = schema.standards_in(&complete).ok_or_else(|| {
+            unreadable("it differs from the first one in more than centres and scales".to_owned())
+        })?;
+        let loaded = loaded.standardised(&standards).map_err(|error| SiteError::Load(Box::new(error)))?;
+        let (samples, class_names) = (loaded.samples, loaded.class_names);
+        Ok(Self { samples, class_names, notes: self.notes, open: None })
+    }
+}
+
+impl Connection {
+    /// Sends the statistics of a table's open columns; the complete schema, or an empty text if it is not known yet.
+    pub async fn columns(&mut self, told: wire::ColumnStatistics) -> Result<String, ConnectionError> {
+        Ok(self.send_columns(told).await?.schema)
+    }
+}

@@ -1,0 +1,137 @@
+//! The schema of the clients' tables, and its centres and scales, which all clients of the roster compute together
+//! before the first round.
+
+use crate::federation::admission::Member;
+use crate::federation::{Coordinator, Event};
+use crate::server::refusal::{Refusal, plain};
+use crate::wire;
+use fedtvd_core::round::{ClientId, Mode, enrolment};
+use fedtvd_data::table::{Moments, Schema, Standard, standards};
+use fedtvd_run::directory::{DirectoryError, RunDirectory};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// The schema of a federation.
+#[derive(Debug)]
+pub struct TableSchema {
+    /// As it was given or made.
+    source: Schema,
+    directory: RunDirectory,
+    progress: Mutex<Progress>,
+}
+
+#[derive(Debug, Default)]
+struct Progress {
+    /// The clients' statistics of their open columns.
+    told: BTreeMap<ClientId, Vec<Moments>>,
+    /// The schema with all centres and scales, as TOML. It is on disk.
+    complete: Option<String>,
+}
+
+impl TableSchema {
+    /// The schema of a run, complete if it already is in the run directory.
+    pub(crate) fn of(
+        source: Option<Schema>,
+        directory: &RunDirectory,
+    ) -> Result<Option<Self>, DirectoryError> {
+        let Some(source) = source else { return Ok(None) };
+        let progress = Mutex::new(Progress { told: BTreeMap::new(), complete: directory.schema()? });
+        Ok(Some(Self { source, directory: directory.clone(), progress }))
+    }
+
+    fn progress(&self) -> MutexGuard<'_, Progress> {
+        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The centres and scales of the open columns, once they are fixed.
+    pub(crate) fn standards(&self) -> Option<Vec<Standard>> {
+        let complete: Schema = self.progress().complete.as_ref()?.parse().ok()?;
+        self.source.standards_in(&complete)
+    }
+
+    /// The schema as TOML, complete if it is.
+    pub(crate) fn text(&self) -> String {
+        self.progress().complete.clone().unwrap_or_else(|| self.source.text())
+    }
+}
+
+impl Coordinator {
+    /// Records a client's statistics of its columns; returns the complete schema once all have arrived.
+    pub(crate) fn receive_columns(
+        &self,
+        member: &Member,
+        statistics: &wire::ColumnStatistics,
+    ) -> Result<Option<String>, Refusal> {
+        self.note_contact(member, Some(&statistics.run))?;
+        let Some(tables) = &self.terms.tables else {
+            return Err(Refusal::Columns("the data of this federation are not tables".to_owned()));
+        };
+        let mut progress = tables.progress();
+        if let Some(complete) = &progress.complete {
+            return Ok(Some(complete.clone()));
+        }
+        let moments = checked(member, statistics, &tables.source, self.terms.run.mode)?;
+        let client = member.id;
+        if progress.told.get(&client).is_some_and(|known| *known != moments) {
+            return Err(enrolment::Refusal::Changed { client }.into());
+        }
+        progress.told.insert(client, moments);
+        let owed: Vec<ClientId> = {
+            let inner = self.inner();
+            let waits =
+                |client: &&ClientId| !progress.told.contains_key(client) && inner.can_answer(**client);
+            self.terms.roster.iter().flatten().filter(waits).copied().collect()
+        };
+        if !owed.is_empty() {
+            return Ok(None);
+        }
+        let inner = self.inner();
+        let told = progress.told.iter().filter(|(client, _)| inner.can_answer(**client));
+        let told: Vec<Vec<Moments>> = told.map(|(_, moments)| moments.clone()).collect();
+        drop(inner);
+        let found = standards(&tables.source, &told, self.terms.run.mode);
+        let found = found.map_err(|error| Refusal::Columns(plain(&error.to_string())))?;
+        let text = tables.source.with_standards(&found).text();
+        // On disk before any client trains with it: after a restart it must be the same.
+        tables.directory.write_schema(&text).map_err(|_| Refusal::Disk)?;
+        progress.complete = Some(text.clone());
+        drop(progress);
+        let note =
+            format!("centres and scales of {} columns are fixed, from {} clients", found.len(), told.len());
+        (self.log)(&Event::Note { note });
+        self.notify_clients();
+        Ok(Some(text))
+    }
+}
+
+/// A client's moments, with no more values than its certificate allows.
+fn checked(
+    member: &Member,
+    statistics: &wire::ColumnStatistics,
+    schema: &Schema,
+    mode: Mode,
+) -> Result<Vec<Moments>, Refusal> {
+    let (client, size) = (member.id, statistics.size);
+    // As for profiles: in hardened mode a size above the listed one counts as the listed one.
+    if size > member.max_size && mode == Mode::Paper {
+        return Err(Refusal::AboveListed { client, size, most: member.max_size });
+    }
+    let open = schema.open().count();
+    if statistics.columns.len() != open {
+        let got = statistics.columns.len();
+        return Err(Refusal::Columns(format!(
+            "{got} columns; the schema has {open} without centre and scale"
+        )));
+    }
+    let moments = |told: &wire::ColumnStatistic| {
+        let wire::ColumnStatistic { count, mean, squares } = *told;
+        Moments { count, mean, squares }
+    };
+    let moments: Vec<Moments> = statistics.columns.iter().map(moments).collect();
+    for ((name, column), moments) in schema.open().zip(&moments) {
+        if let Some(why) = moments.refusal(size, column) {
+            return Err(Refusal::Columns(plain(&format!("column {name:?}: {why}"))));
+        }
+    }
+    Ok(moments.into_iter().map(|moments| moments.limited(member.max_size)).collect())
+}
