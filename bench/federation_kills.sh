@@ -51,8 +51,8 @@ say() {
 }
 
 # Hardened, with a bound so low that many honest updates are scaled down or rejected.
-settings=(--set split.clients=10 --set split.alpha=0.5 --set split.holdout=0.1 --set cohort.fraction=0.7
-    --set strategy.mode=hardened --set strategy.screen=1.0 --set local.epochs=1 --set model.name=logistic --set "rounds=$rounds")
+settings=(--set split.clients=10 --set split.alpha=0.1 --set split.holdout=0.1 --set cohort.fraction=0.7
+    --set strategy.mode=hardened --set strategy.screen=0.1 --set local.epochs=1 --set model.name=logistic --set "rounds=$rounds")
 names=()
 for number in 0 1 2 3 4 5 6 7 8 9; do
     names+=("client-00$number")
