@@ -42,7 +42,7 @@ impl Moments {
         Self { count, mean, squares }
     }
 
-    /// The same mean and variance, of at most so many values.
+    /// The same mean and variance, of at most this many values.
     pub fn limited(self, most: u64) -> Self {
         match most {
             0 => Self::default(),

@@ -3,7 +3,7 @@
 use crate::configuration::{Config, Value};
 use fedtvd_core::model::Shape;
 
-/// The layers for a table of so many inputs: two hidden layers, the first about twice as wide as the input.
+/// The layers for a table with this many inputs: two hidden layers, the first about twice as wide as the input.
 pub(crate) fn table_layers(inputs: usize) -> Vec<String> {
     let wide = (2 * inputs).next_power_of_two().clamp(16, 256);
     let hidden = |size: usize| [format!("linear {size}"), "relu".to_owned()];
