@@ -252,7 +252,11 @@ pub(crate) fn plural(count: usize, noun: &str) -> String {
 
 /// A mean loss; a model that was evaluated without one has a loss that is not finite.
 pub(crate) fn mean_loss(loss: Option<f64>) -> String {
-    loss.map_or_else(|| "not finite".to_owned(), |loss| format!("{loss:.4}"))
+    match loss {
+        None => "not finite".to_owned(),
+        Some(loss) if loss.abs() < 1e6 => format!("{loss:.4}"),
+        Some(loss) => format!("{loss:.3e}"),
+    }
 }
 
 /// A fraction in per cent, or a dash.

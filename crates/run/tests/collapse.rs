@@ -239,12 +239,7 @@ fn a_norm_far_above_the_others_and_the_usual_largest_is_an_alarm_that_names_the_
     assert_eq!(jump(12.9, 6), []);
     assert_eq!(
         jump(13.1, 6),
-        [(
-            7,
-            "the update of client 2 has norm 13.100, 11.9 times the median of the others; farthest from the others: client \
-             2, 11.9 times their median distance"
-                .to_owned()
-        )]
+        [(7, "the update of client 2 has norm 13.100, 11.9 times the median of the others".to_owned())]
     );
     assert_eq!(jump(109.0, 0), [], "the first rounds have nothing to compare with");
     assert_eq!(jump(111.0, 0).len(), 1);

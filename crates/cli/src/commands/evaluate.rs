@@ -2,7 +2,7 @@
 
 use crate::output::predictions::Csv;
 use crate::output::trained_model::{self, TrainedModel};
-use crate::request::{Configured, Failure, Output};
+use crate::request::{Configured, Failure, Output, mean_loss};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_core::train::Trainer as _;
@@ -174,11 +174,11 @@ fn predictions(cpu: &mut Cpu, model: &TrainedModel, rows: &[u32], loaded: &Loade
 
 fn text(view: &View<'_>) -> String {
     let mut text = format!(
-        "accuracy {:.2} % on {} samples of {}, mean loss {:.4}\n",
+        "accuracy {:.2} % on {} samples of {}, mean loss {}\n",
         100.0 * view.accuracy,
         view.samples,
         view.set,
-        view.loss
+        mean_loss(Some(view.loss).filter(|loss| loss.is_finite()))
     );
     let wide = view.class_names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
     if view.confusion.len() <= 20 {

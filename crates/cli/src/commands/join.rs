@@ -5,7 +5,7 @@ use anyhow::anyhow;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use fedtvd_data::set::{DataOptions, Loaded, Places};
-use fedtvd_net::client::{self, ConnectionError, JoinError, Progress, Security, SiteData};
+use fedtvd_net::client::{self, ConnectionError, JoinError, Outcome, Progress, Security, SiteData};
 use fedtvd_run::attack::{ALL, Attack};
 use fedtvd_run::configuration::{Value, keys};
 use serde::Serialize;
@@ -71,6 +71,8 @@ fn attacks() -> PossibleValuesParser {
 struct View {
     rounds: u32,
     model_hash: String,
+    stored: u32,
+    refused: u32,
 }
 
 impl Join {
@@ -95,11 +97,23 @@ impl Join {
                 eprint_line(text(progress));
             }
         };
-        let finished = client::take_part(options, &report).map_err(failure)?;
-        let view = View { rounds: finished.rounds, model_hash: finished.model_hash };
+        let Outcome { rounds, model_hash, stored, refused } =
+            client::take_part(options, &report).map_err(failure)?;
+        let view = View { rounds, model_hash, stored, refused };
         self.output.answer(&view, || {
-            format!("the federation has finished after {}\n", plural(view.rounds as usize, "round"))
-        })
+            let refused = if refused == 0 { String::new() } else { format!(", refused {refused}") };
+            format!(
+                "the federation has finished after {}; the server stored {} of this client{refused}\n",
+                plural(rounds as usize, "round"),
+                plural(stored as usize, "update"),
+            )
+        })?;
+        if stored == 0 && refused > 0 {
+            return Err(Failure::Work(anyhow!(
+                "the server refused all of this client's work ({refused} times)"
+            )));
+        }
+        Ok(())
     }
 
     /// A table is read when the server's schema is known, everything else at once.

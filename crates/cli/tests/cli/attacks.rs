@@ -123,12 +123,12 @@ impl Sites {
         self.folder.path().join(name).display().to_string()
     }
 
-    /// A federation in which client 0 lies; returns its run directory.
-    fn federation(&self, name: &str, serve: &[&str], lie: &[&str]) -> String {
+    /// A federation in which client 0 lies.
+    fn federation(&self, name: &str, serve: &[&str], lie: &[&str]) -> Ended {
         let (out, roster, state) = (self.path(name), self.path("roster"), self.path("state"));
         let plain = ["serve", "--plaintext", "--listen", "127.0.0.1:0", "--out", &out, "--roster", &roster];
         let mut server = Process::start(&[&plain[..], serve].concat());
-        server.listening();
+        let log = server.listening();
         let at = format!("@{out}/federation/address");
         let clients: Vec<Process> = (0..4)
             .map(|client| {
@@ -137,10 +137,22 @@ impl Sites {
                 Process::start(&[&join[..], if client == 0 { lie } else { &[] }].concat())
             })
             .collect();
-        clients.into_iter().for_each(Process::succeeds);
+        let mut clients = clients.into_iter().map(Process::ends);
+        let liar = clients.next().expect("there are four");
+        clients.for_each(|(code, said)| assert_eq!(code, Some(0), "{said}"));
         server.succeeds();
-        out
+        Ended { out, log: log.join().expect("reading a log does not panic"), liar }
     }
+}
+
+/// A federation that has ended.
+struct Ended {
+    /// Its run directory.
+    out: String,
+    /// The server's log.
+    log: String,
+    /// The liar's exit code and standard error.
+    liar: (Option<i32>, String),
 }
 
 #[test]
@@ -164,8 +176,19 @@ fn a_client_that_lies_sends_the_bytes_of_a_liar_in_a_simulation() {
         settings.iter().for_each(|setting| run.extend(["--set", setting]));
         call(&run);
         let lie = [&["--attack", attack], lie].concat();
-        let federated = sites.federation(&format!("federated-{attack}"), &common, &lie);
-        same_results(&simulated, &federated);
+        let Ended { out, log, liar } = sites.federation(&format!("federated-{attack}"), &common, &lie);
+        same_results(&simulated, &out);
+        // A client all of whose work was refused has failed.
+        let refused = attack == "nan";
+        assert_eq!(liar.0, Some(i32::from(refused)), "{attack}: {}", liar.1);
+        assert_eq!(
+            liar.1.contains("the server refused all of this client's work (2 times)"),
+            refused,
+            "{}",
+            liar.1
+        );
+        let named = log.contains("round 2: client 0: update rejected: the change of the model has norm ");
+        assert_eq!(named, attack == "scale", "{attack}: {log}");
     }
 }
 
@@ -179,8 +202,9 @@ fn a_false_histogram_shifts_the_reference_of_a_federation_as_of_a_simulation() {
     let kind = ["--set", "attack.kind=false-histogram", "--set", "strategy.name=fedtvd+balanced"];
     call(&[&["run", "--quiet", "--out", &simulated], &common[..], &kind].concat());
     let serve = [&common[..], &kind[2..]].concat();
-    let federated = sites.federation("federated", &serve, &["--attack", "false-histogram"]);
-    same_results(&simulated, &federated);
+    let Ended { out, liar, .. } = sites.federation("federated", &serve, &["--attack", "false-histogram"]);
+    assert_eq!(liar.0, Some(0), "{}", liar.1);
+    same_results(&simulated, &out);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::program::fedtvd;
 use std::io::{BufRead as _, BufReader, Lines};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
+use std::thread::JoinHandle;
 
 /// A running process, which is killed when this is dropped.
 pub(crate) struct Process(Child);
@@ -22,10 +23,11 @@ impl Process {
         Self(child)
     }
 
-    /// Reads the log until the server listens; a thread reads the rest, so that the server never blocks on a full pipe.
-    pub(crate) fn listening(&mut self) {
+    /// Reads the log until the server listens; a thread reads the rest, so that the server never blocks on a full pipe,
+    /// and returns it.
+    pub(crate) fn listening(&mut self) -> JoinHandle<String> {
         let lines = self.until_it_listens();
-        std::thread::spawn(move || lines.for_each(drop));
+        std::thread::spawn(move || lines.map_while(Result::ok).map(|line| line + "\n").collect())
     }
 
     /// Reads the log until the server listens; returns the reader of the rest.
@@ -43,11 +45,15 @@ impl Process {
         lines
     }
 
-    pub(crate) fn succeeds(mut self) {
-        let stderr = self.0.stderr.take();
-        let status = self.0.wait().unwrap();
-        let said = stderr.map(|stderr| std::io::read_to_string(stderr).unwrap());
-        assert!(status.success(), "{said:?}");
+    pub(crate) fn succeeds(self) {
+        let (code, said) = self.ends();
+        assert_eq!(code, Some(0), "{said}");
+    }
+
+    /// Waits for its end; its exit code, and its standard error if nobody else reads it.
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
+        let said = self.0.stderr.take().map(|stderr| std::io::read_to_string(stderr).unwrap());
+        (self.0.wait().unwrap().code(), said.unwrap_or_default())
     }
 }
 

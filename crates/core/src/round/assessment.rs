@@ -9,6 +9,7 @@
 //! A client whose loss is not finite still counts with its predictions: a broken model has such a loss at every honest
 //! client, and without their counts only liars would be heard.
 
+use crate::median::median;
 use crate::round::Mode;
 use crate::round::hardened::{LEAST, size_weights};
 use crate::train::Evaluation;
@@ -93,13 +94,6 @@ fn capped(evaluations: &[&Evaluation]) -> Assessment {
         class_accuracy: (0..classes).map(|c| (rows[c] > 0.0).then(|| right(c) / rows[c])).collect(),
         median_accuracy: None,
     }
-}
-
-/// The median; the mean of the two middle values of an even number of them.
-fn median(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    let last = values.len().checked_sub(1)?;
-    Some(0.5 * (values[last / 2] + values[last.div_ceil(2)]))
 }
 
 #[cfg(test)]

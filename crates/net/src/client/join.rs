@@ -11,6 +11,7 @@ use fedtvd_run::directory::{FileError, sha256};
 use prost::bytes::Bytes;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use thiserror::Error;
 
 /// What a client needs to take part.
@@ -43,6 +44,19 @@ pub enum Progress {
     Refused(ConnectionError),
     /// It could not continue and will try again.
     Waiting(String),
+}
+
+/// What became of a client's work by the end of the federation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Number of rounds.
+    pub rounds: u32,
+    /// SHA-256 of the final model.
+    pub model_hash: String,
+    /// Updates that the server stored, since this process started.
+    pub stored: u32,
+    /// Work that the server refused, since this process started.
+    pub refused: u32,
 }
 
 /// Why a client gives up.
@@ -106,22 +120,31 @@ impl JoinError {
 }
 
 /// Takes part until the federation is over; blocks.
-pub fn take_part(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Result<wire::Finished, JoinError> {
+pub fn take_part(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Result<Outcome, JoinError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| ConnectionError::Lost(error.to_string()))?;
     runtime.block_on(join(options, report))
 }
 
 /// Takes part until the federation is over.
-pub async fn join(
-    options: Options,
-    report: &(dyn Fn(&Progress) + Sync),
-) -> Result<wire::Finished, JoinError> {
+pub async fn join(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Result<Outcome, JoinError> {
+    let (stored, refused) = (AtomicU32::new(0), AtomicU32::new(0));
+    let report = &|progress: &Progress| {
+        match progress {
+            Progress::Sent(_) => drop(stored.fetch_add(1, Relaxed)),
+            Progress::Refused(_) => drop(refused.fetch_add(1, Relaxed)),
+            _ => {}
+        }
+        report(progress);
+    };
     let mut backoff = Backoff::default();
     let (mut unsent, mut read) = (None, None);
     loop {
         match session(&options, report, &mut backoff, &mut unsent, &mut read).await {
-            Ok(finished) => return Ok(finished),
+            Ok(wire::Finished { rounds, model_hash }) => {
+                let (stored, refused) = (stored.load(Relaxed), refused.load(Relaxed));
+                return Ok(Outcome { rounds, model_hash, stored, refused });
+            }
             Err(error) if !error.passing() => return Err(error),
             Err(error) => {
                 report(&Progress::Waiting(error.to_string()));

@@ -15,6 +15,6 @@ mod tls_stream;
 
 pub use check::{Checked, check};
 pub use connection::{Connection, ConnectionError, Security, Task};
-pub use join::{JoinError, Options, Progress, join, take_part};
+pub use join::{JoinError, Options, Outcome, Progress, join, take_part};
 pub use site::SiteError;
 pub use site_data::{Readable, SiteData};

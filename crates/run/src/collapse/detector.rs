@@ -40,7 +40,14 @@ impl Detector {
             return None;
         }
         self.alarms += 1;
-        Some(signs.into_iter().chain(farthest(record)).collect::<Vec<_>>().join("; "))
+        let mut alarm = signs.join("; ");
+        // A sign about one client names it already.
+        if let Some((client, far)) = farthest(record)
+            && !alarm.contains(&format!("the update of client {client} "))
+        {
+            alarm += &format!("; farthest from the others: {far}");
+        }
+        Some(alarm)
     }
 
     /// Why the result after these rounds cannot be used; `None` if it can.

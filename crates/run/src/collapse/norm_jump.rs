@@ -4,8 +4,9 @@
 //! skew. So one client's norm must also be far above the largest norms of recent rounds; in the first rounds, which have
 //! nothing to compare with, it must be 100 times the median of the others.
 
-use super::recent::{Recent, magnitude, median, times};
+use super::recent::{Recent, magnitude, times};
 use crate::directory::LAST;
+use fedtvd_core::median::median;
 use fedtvd_core::round::{ClientId, RoundRecord};
 
 const FACTOR: f64 = 10.0;
@@ -25,11 +26,14 @@ impl NormJump {
         let norms: Vec<(ClientId, f64)> =
             record.clients.iter().filter_map(|client| Some((client.client, norm(client.norm)?))).collect();
         let &(client, largest) = norms.iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-        let middle = median(norms.iter().map(|(_, norm)| *norm).collect());
+        let middle = median(norms.iter().map(|(_, norm)| *norm).collect())?;
         let sign = self.all(middle).or_else(|| {
             let others: Vec<f64> =
                 norms.iter().filter(|(other, _)| *other != client).map(|(_, norm)| *norm).collect();
-            (others.len() >= 2).then(|| self.one(client, largest, median(others))).flatten()
+            if others.len() < 2 {
+                return None;
+            }
+            self.one(client, largest, median(others)?)
         });
         self.medians.push(middle);
         // What screening scaled down or rejected is not usual, however often it comes.

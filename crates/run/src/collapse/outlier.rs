@@ -1,23 +1,23 @@
 //! The client whose update was farthest from the others'.
 
 use super::failed_updates::is_absence;
-use super::recent::{magnitude, median, times};
+use super::recent::{magnitude, times};
+use fedtvd_core::median::median;
 use fedtvd_core::round::hardened::LEAST;
 use fedtvd_core::round::{ClientFailure, ClientId, ClientRecord, RoundRecord};
 
-/// The client whose update was farthest from the others' in a round; `None` if fewer than three clients answered, or
+/// The client whose update was farthest from the others' in a round, and how far; `None` if fewer than three clients answered, or
 /// if nothing is known about their updates.
-pub(super) fn farthest(record: &RoundRecord) -> Option<String> {
+pub(super) fn farthest(record: &RoundRecord) -> Option<(ClientId, String)> {
     let answered =
         |client: &&ClientRecord| client.failure.as_ref().is_none_or(|failure| !is_absence(failure));
     let clients: Vec<&ClientRecord> = record.clients.iter().filter(answered).collect();
     if clients.len() < LEAST {
         return None;
     }
-    let what = screened(&clients)
+    screened(&clients)
         .or_else(|| by(&clients, "distance", |client| client.distance))
-        .or_else(|| by(&clients, "norm", |client| client.norm))?;
-    Some(format!("farthest from the others: {what}"))
+        .or_else(|| by(&clients, "norm", |client| client.norm))
 }
 
 /// An update that lost less than half of its norm is not named for it: its distance says more.
@@ -25,7 +25,7 @@ const MOST_FACTOR: f64 = 0.5;
 
 /// The client whose update screening rejected or scaled down the most: its distance does not show what it sent. Factors
 /// are comparable between parts of an update, norms are not.
-fn screened(clients: &[&ClientRecord]) -> Option<String> {
+fn screened(clients: &[&ClientRecord]) -> Option<(ClientId, String)> {
     let excess = |client: &ClientRecord| match (&client.screened, &client.failure) {
         (Some(screened), _) => Some((screened.factor, screened.norm)),
         (None, Some(ClientFailure::BeyondBound { norm, bound, .. })) => Some((bound / norm, *norm)),
@@ -36,10 +36,14 @@ fn screened(clients: &[&ClientRecord]) -> Option<String> {
     let all = clients.iter().filter_map(|client| Some((client.client, excess(client)?)));
     let far = all.filter(|(_, (factor, _))| *factor < MOST_FACTOR);
     let (client, (_, norm)) = far.min_by(|(_, (a, x)), (_, (b, y))| a.total_cmp(b).then(y.total_cmp(x)))?;
-    Some(format!("client {client}, with norm {}", magnitude(norm)))
+    Some((client, format!("client {client}, with norm {}", magnitude(norm))))
 }
 
-fn by(clients: &[&ClientRecord], name: &str, of: impl Fn(&ClientRecord) -> Option<f64>) -> Option<String> {
+fn by(
+    clients: &[&ClientRecord],
+    name: &str,
+    of: impl Fn(&ClientRecord) -> Option<f64>,
+) -> Option<(ClientId, String)> {
     let values: Vec<(ClientId, f64)> = clients
         .iter()
         .filter_map(|client| Some((client.client, of(client).filter(|value| value.is_finite())?)))
@@ -49,7 +53,7 @@ fn by(clients: &[&ClientRecord], name: &str, of: impl Fn(&ClientRecord) -> Optio
     }
     let &(client, value) = values.iter().max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     let others =
-        median(values.iter().filter(|(other, _)| *other != client).map(|(_, value)| *value).collect());
+        median(values.iter().filter(|(other, _)| *other != client).map(|(_, value)| *value).collect())?;
     let ratio = (others > 0.0).then(|| format!(", {} their median {name}", times(value / others)));
-    Some(format!("client {client}{}", ratio.unwrap_or_default()))
+    Some((client, format!("client {client}{}", ratio.unwrap_or_default())))
 }

@@ -1,5 +1,6 @@
 //! The values of the last rounds.
 
+use fedtvd_core::median::median;
 use std::collections::VecDeque;
 
 /// The last values of a quantity, at most `ROUNDS` of them.
@@ -36,15 +37,8 @@ impl<const ROUNDS: usize> Recent<f64, ROUNDS> {
     /// The median, if there are enough values to say what is usual.
     pub(super) fn usual(&self) -> Option<f64> {
         const ENOUGH: usize = 5;
-        (self.len() >= ENOUGH).then(|| median(self.0.iter().copied().collect()))
+        (self.len() >= ENOUGH).then(|| median(self.0.iter().copied().collect())).flatten()
     }
-}
-
-/// The median of at least one value; of two in the middle, their mean.
-pub(super) fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    if values.len() % 2 == 1 { values[middle] } else { 0.5 * (values[middle - 1] + values[middle]) }
 }
 
 /// A ratio for people: `12.3 times`.
