@@ -81,9 +81,9 @@ async fn client(address: String, folder: PathBuf, moments: Moments, last: bool) 
             }
             Task::Finished(_) => return Ok(()),
             Task::Evaluate(round, _) => {
-                link.evaluate(&welcome.run, round, Evaluation::empty(network.classes)).await?;
+                link.evaluate(&welcome.run, round, Evaluation::empty(network.classes).into()).await?;
             }
-            Task::Wait => {}
+            Task::Wait | Task::TooLarge { .. } => {}
         }
     }
 }

@@ -67,6 +67,14 @@ impl Bound {
     }
 }
 
+/// Bytes of the buffers that a network needs for batches of up to `capacity` samples, without making them.
+pub(crate) fn bytes(flow: &Flow, isa: Isa, capacity: usize) -> u128 {
+    let maps = maps(flow, isa);
+    let (_, gradients) = gradient_slots(flow, &maps);
+    let numbers: u128 = maps.iter().map(Map::group).chain(gradients).map(|group| group as u128).sum();
+    4 * numbers * capacity.div_ceil(isa.lanes()) as u128
+}
+
 struct Ends {
     input: Port,
     output: Port,

@@ -1,6 +1,6 @@
 //! A trainer on one core: reads rows into lanes, runs the layers, and takes core's step.
 
-use crate::bind::Bound;
+use crate::bind::{self, Bound};
 use crate::flow::Flow;
 use crate::kernels::isa::{Isa, Work};
 use crate::kernels::vector::Vector;
@@ -64,6 +64,15 @@ impl Cpu {
     pub fn new(network: &Network, samples: Arc<Samples>) -> Result<Self, CpuError> {
         let isa = Isa::available().pop().expect("plain numbers are always available");
         Self::with(network, samples, isa)
+    }
+
+    /// Bytes that training this network in batches of up to `batch` samples takes, besides the samples: feature maps,
+    /// gradients, the optimiser's memory and three copies of the model. Allocates none of them.
+    pub fn training_memory(network: &Network, batch: usize) -> Result<u128, NetworkError> {
+        let isa = Isa::available().pop().expect("plain numbers are always available");
+        let (flow, layout) = (Flow::of(network)?, Layout::of(network)?);
+        let model = 4 * (3 * layout.len() + 2 * layout.trainable()) as u128;
+        Ok(model + bind::bytes(&flow, isa, batch.max(EVALUATION_BATCH)))
     }
 
     /// The instruction set in use: part of what a machine's results depend on.

@@ -1,13 +1,16 @@
 //! `fedtvd join SERVER DATA`: the client of a federation.
 
 use crate::request::{Failure, Output, eprint_line, plural};
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use fedtvd_data::set::{DataOptions, Loaded, Places};
-use fedtvd_net::client::{self, ConnectionError, JoinError, Outcome, Progress, Security, SiteData};
+use fedtvd_net::client::{
+    self, Checked, ConnectionError, JoinError, Outcome, Policy, Progress, Security, SiteData,
+};
 use fedtvd_run::attack::{ALL, Attack};
 use fedtvd_run::configuration::{Value, keys};
+use fedtvd_run::directory::sha256;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -39,6 +42,13 @@ pub(crate) struct Join {
     /// unknown
     #[arg(long)]
     check: bool,
+    /// Only show what this site would agree to by joining, and what its policy does not allow
+    #[arg(long, conflicts_with = "check")]
+    dry_run: bool,
+    /// What this site agrees to; fedtvd init --site prints one with comments [default: site.toml in the folder of --identity if
+    /// there is one, else the defaults]
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
     /// For tests of your own federation: lie to the server in this way (docs/attacks.md)
     #[arg(long, value_name = "KIND", value_parser = attacks())]
     attack: Option<String>,
@@ -60,6 +70,61 @@ struct CheckView<'a> {
     training: usize,
     holdout: usize,
     notes: &'a [String],
+}
+
+/// The result of --dry-run.
+#[derive(Serialize)]
+struct AgreementView<'a> {
+    name: &'a str,
+    run: &'a str,
+    strategy: &'a str,
+    mode: &'a str,
+    rounds: u32,
+    epochs: u32,
+    model_values: usize,
+    training: usize,
+    holdout: usize,
+    sends: &'a [String],
+    refused: Vec<String>,
+    policy: &'a Policy,
+}
+
+impl<'a> AgreementView<'a> {
+    fn of(found: &'a Checked, policy: &'a Policy) -> Self {
+        let welcome = &found.welcome;
+        Self {
+            name: &welcome.name,
+            run: &welcome.run,
+            strategy: &welcome.strategy,
+            mode: &welcome.mode,
+            rounds: welcome.rounds,
+            epochs: welcome.epochs,
+            model_values: found.model_values,
+            training: found.training,
+            holdout: found.holdout,
+            sends: &found.disclosures,
+            refused: found.violations.iter().map(ToString::to_string).collect(),
+            policy,
+        }
+    }
+
+    fn text(&self, policy: &Policy) -> String {
+        let Self { name, run, strategy, mode, rounds, epochs, model_values, training, holdout, .. } = self;
+        let list = |items: &[String]| items.iter().map(|item| format!("  - {item}\n")).collect::<String>();
+        let refused = match self.refused.len() {
+            0 => "The site's policy allows all of it.\n".to_owned(),
+            _ => format!("Not allowed:\n{}", list(&self.refused)),
+        };
+        format!(
+            "As {name}, this site would take part in run {run}: {rounds} rounds of {strategy}, {mode} mode, {epochs} epochs per round on \
+             {training} training samples ({holdout} held out), a model of {model_values} values.\n\
+             It would send:\n{}\
+             {refused}\
+             The policy:\n{}",
+            list(self.sends),
+            policy.summary()
+        )
+    }
 }
 
 /// The names of all attacks, with what they do.
@@ -84,9 +149,18 @@ impl Join {
         });
         let attack = self.attack()?;
         let (server, security) = (self.server.clone(), self.security()?);
-        let options = client::Options { server, security, data, folder: state, attack };
+        let options = client::Options {
+            attack,
+            policy: self.policy()?,
+            authority: self.authority()?,
+            data_name: self.data_name(),
+            ..client::Options::new(server, security, data, state)
+        };
         if self.check {
             return self.checked(&options);
+        }
+        if self.dry_run {
+            return self.agreed(&options);
         }
         let quiet = self.output.quiet;
         if let Some(attack) = attack.filter(|_| !quiet) {
@@ -146,6 +220,43 @@ impl Join {
         })
     }
 
+    fn agreed(&self, options: &client::Options) -> Result<(), Failure> {
+        let found = client::check(options).map_err(failure)?;
+        let view = AgreementView::of(&found, &options.policy);
+        self.output.answer(&view, || view.text(&options.policy))?;
+        match view.refused.len() {
+            0 => Ok(()),
+            refused => Err(Failure::Work(anyhow!(
+                "the site's policy does not allow {} of this; this client would not take part",
+                plural(refused, "part")
+            ))),
+        }
+    }
+
+    /// What the site agrees to.
+    fn policy(&self) -> Result<Policy, Failure> {
+        let beside =
+            self.identity.as_ref().map(|folder| folder.join("site.toml")).filter(|path| path.is_file());
+        match self.policy.clone().or(beside) {
+            Some(path) => Policy::read(&path).map_err(Failure::request),
+            None => Ok(Policy::default()),
+        }
+    }
+
+    /// The authority that the site trusts, by its certificate.
+    fn authority(&self) -> Result<String, Failure> {
+        let Some(folder) = &self.identity else { return Ok(String::new()) };
+        let path = folder.join("ca.pem");
+        let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()));
+        Ok(sha256(&bytes.map_err(Failure::Request)?))
+    }
+
+    /// The data's full path: the same data is the same, from whichever folder the program is started.
+    fn data_name(&self) -> String {
+        let path = PathBuf::from(&self.data);
+        path.canonicalize().unwrap_or(path).display().to_string()
+    }
+
     /// The attack with its settings, which have the ranges and defaults of a simulation's keys.
     fn attack(&self) -> Result<Option<Attack>, Failure> {
         let Some(name) = &self.attack else { return Ok(None) };
@@ -191,6 +302,7 @@ fn text(progress: &Progress) -> String {
         }
         Progress::Training(round) => format!("round {round}: training"),
         Progress::Sent(round) => format!("round {round}: update stored by the server"),
+        Progress::Declined(round, violation) => format!("round {round}: declined: {violation}"),
         Progress::Refused(error) => format!("refused: {error}"),
         Progress::Waiting(why) => format!("trying again: {why}"),
     }

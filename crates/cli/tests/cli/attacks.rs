@@ -116,6 +116,8 @@ impl Sites {
         let (export, out) = (sites.path("sites"), sites.path("split"));
         call(&[&["split", "--quiet", "--export", &export, "--out", &out], &SPLIT[..6]].concat());
         std::fs::write(sites.path("roster"), "0\n1\n2\n3\n").expect("the folder is ours");
+        let open = "statistics = [\"distance\", \"histogram\"]\n";
+        std::fs::write(sites.path("site.toml"), open).expect("the folder is ours");
         sites
     }
 
@@ -126,6 +128,7 @@ impl Sites {
     /// A federation in which client 0 lies.
     fn federation(&self, name: &str, serve: &[&str], lie: &[&str]) -> Ended {
         let (out, roster, state) = (self.path(name), self.path("roster"), self.path("state"));
+        let policy = self.path("site.toml");
         let plain = ["serve", "--plaintext", "--listen", "127.0.0.1:0", "--out", &out, "--roster", &roster];
         let mut server = Process::start(&[&plain[..], serve].concat());
         let log = server.listening();
@@ -133,7 +136,8 @@ impl Sites {
         let clients: Vec<Process> = (0..4)
             .map(|client| {
                 let (data, number) = (self.path(&format!("sites/client-00{client}")), client.to_string());
-                let join = ["join", &at, &data, "--plaintext", &number, "--state", &state];
+                let join =
+                    ["join", &at, &data, "--plaintext", &number, "--state", &state, "--policy", &policy];
                 Process::start(&[&join[..], if client == 0 { lie } else { &[] }].concat())
             })
             .collect();

@@ -104,6 +104,27 @@ fn sites(folder: &Path, settings: &[&str]) -> Vec<String> {
     names
 }
 
+/// What a site would agree to, by the policy beside its certificate and by a narrower one.
+fn agreements(server: &str, data: &str, identity: &str, state: &str) {
+    let policy = fedtvd(&["init", "--site"]);
+    std::fs::write(Path::new(identity).join("site.toml"), &policy.out).unwrap();
+    let narrow = Path::new(identity).join("narrow.toml").display().to_string();
+    std::fs::write(&narrow, "epochs = 0\nmin-samples = 1000000\n").unwrap();
+    let join = ["join", server, data, "--identity", identity, "--state", state, "--dry-run"];
+    let agreed = fedtvd(&[&join[..], &["--json"]].concat());
+    let view: serde_json::Value =
+        serde_json::from_str(&agreed.out).unwrap_or_else(|_| panic!("{}", agreed.err));
+    same_fields("join --dry-run", &shown("join --dry-run"), &view);
+    assert_eq!((agreed.code, view["refused"].as_array().unwrap().len()), (0, 0), "{}", agreed.err);
+    let refused = fedtvd(&[&join[..], &["--policy", &narrow]].concat());
+    assert_eq!(refused.code, 1, "{}", refused.out);
+    for part in
+        ["1 epochs (epochs = 0)", "(min-samples = 1000000)", "It would send:\n  - at enrolment: number of"]
+    {
+        assert!(refused.out.contains(part), "{}", refused.out);
+    }
+}
+
 #[test]
 fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
     let folder = tempfile::tempdir().unwrap();
@@ -137,6 +158,7 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
         same_fields("serve --status", &shown("serve --status"), &status);
         let server_at = format!("@{federated}/federation/address");
         let state = place("state");
+        agreements(&server_at, &place("sites/client-000"), &place("certs/clients/client-000"), &state);
         let clients: Vec<Process> = names
             .iter()
             .map(|name| {
@@ -154,6 +176,14 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
         assert!(config.contains("mode = \"hardened\"") && config.contains("quorum = 3"), "{config}");
         same_results(&simulated, &federated);
     }
+    let sent = std::fs::read_to_string(place("state/sent.jsonl")).unwrap();
+    let line = |message: &str| sent.lines().find(|line| line.contains(&format!("\"message\":\"{message}\"")));
+    for (message, words) in
+        [("Enrol", "size of the hold-out: "), ("Upload", "the trained model"), ("Hello", "version")]
+    {
+        assert!(line(message).unwrap().contains(words), "{:?}", line(message));
+    }
+    assert!(!sent.contains("of each class"), "no label counts left");
     // The run directory of a federation can be verified like any other.
     let federated = place("federated-scaffold");
     let verdict = fedtvd(&["verify", &federated, "--json", "--quiet"]);

@@ -115,10 +115,26 @@ pub enum NetworkError {
         /// Number of classes.
         classes: usize,
     },
+    /// A layer that no machine could hold.
+    #[error("layer {at} ({layer}) is too large: {numbers} numbers in {what}; at most {LARGEST} are possible")]
+    TooLarge {
+        /// Position in the list, counted from 1.
+        at: String,
+        /// The layer's kind.
+        layer: &'static str,
+        /// What is too large.
+        what: &'static str,
+        /// Its size, or as much of it as can be counted.
+        numbers: u64,
+    },
     /// Two layers have the same name.
     #[error("two layers are called {0}; names must differ")]
     SameName(String),
 }
+
+/// Greatest number of values of one feature map of one sample, padding included, and of one tensor. Positions are counted
+/// in 32 bits.
+const LARGEST: u64 = 1 << 31;
 
 impl Layer {
     /// The kind's name, for messages.
@@ -135,6 +151,33 @@ impl Layer {
             Self::Dropout { .. } => "dropout",
             Self::Flatten => "flatten",
             Self::Residual { .. } => "residual",
+        }
+    }
+
+    /// Fails if the layer's input with its padding, its output or its weights are too large to count.
+    fn check_size(&self, [channels, height, width]: Shape, at: &str) -> Result<(), NetworkError> {
+        let product = |sides: [usize; 3]| sides.iter().map(|&side| side as u64).fold(1, u64::saturating_mul);
+        let (padded, out, weights) = match self {
+            Self::Conv { out, kernel, pad, .. } => {
+                let sides = [height, width].map(|side| side.saturating_add(pad.saturating_mul(2)));
+                let window = product([channels, kernel[0], kernel[1]]);
+                (
+                    [channels, sides[0], sides[1]],
+                    [*out, sides[0], sides[1]],
+                    window.saturating_mul(*out as u64),
+                )
+            }
+            Self::Linear { out, .. } => {
+                ([channels, height, width], [*out, 1, 1], product([channels, *out, 1]))
+            }
+            _ => ([channels, height, width], [1, 1, 1], 1),
+        };
+        let sizes = [("its input", product(padded)), ("its output", product(out)), ("its weights", weights)];
+        match sizes.into_iter().find(|(_, numbers)| *numbers > LARGEST) {
+            None => Ok(()),
+            Some((what, numbers)) => {
+                Err(NetworkError::TooLarge { at: at.to_owned(), layer: self.word(), what, numbers })
+            }
         }
     }
 
@@ -198,10 +241,11 @@ impl Layer {
 }
 
 fn outputs(layers: &[Layer], input: Shape, prefix: &str) -> Result<Shape, NetworkError> {
-    layers
-        .iter()
-        .enumerate()
-        .try_fold(input, |shape, (i, layer)| layer.output(shape, &format!("{prefix}{}", i + 1)))
+    layers.iter().enumerate().try_fold(input, |shape, (i, layer)| {
+        let at = format!("{prefix}{}", i + 1);
+        layer.check_size(shape, &at)?;
+        layer.output(shape, &at)
+    })
 }
 
 impl Network {
@@ -244,6 +288,25 @@ mod tests {
         );
         let error = conv(6, 5, 1, 0).output([1, 4, 4], "1").unwrap_err().to_string();
         assert_eq!(error, "layer 1 (conv) cannot take 1x4x4: its 5x5 window does not fit into 4x4");
+    }
+
+    #[test]
+    fn layers_whose_sizes_overflow_are_refused() {
+        let network = |layer: Layer| {
+            let last = Layer::Linear { name: "fc".into(), out: 10 };
+            Network { input: [1, 28, 28], classes: 10, layers: vec![layer, Layer::Flatten, last] }
+        };
+        for layer in [conv(usize::MAX, 1, 1, 0), conv(1, 1, 1 << 62, usize::MAX / 2), conv(1 << 28, 28, 1, 0)]
+        {
+            let error = network(layer).check().unwrap_err().to_string();
+            assert!(error.starts_with("layer 1 (conv) is too large: "), "{error}");
+        }
+        // 2^22 channels of 28x28 are too many for the layer that reads them.
+        let wide = network(conv(1 << 22, 1, 1, 0)).check().unwrap_err().to_string();
+        assert_eq!(
+            wide,
+            "layer 1 (conv) is too large: 3288334336 numbers in its output; at most 2147483648 are possible"
+        );
     }
 
     #[test]

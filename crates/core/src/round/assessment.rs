@@ -6,6 +6,8 @@
 //!            loss: the median of the clients' mean losses, since one claimed loss can be arbitrarily large
 //! ```
 //!
+//! A client may disclose only how many samples were classified correctly, of how many.
+//!
 //! A client whose loss is not finite still counts with its predictions: a broken model has such a loss at every honest
 //! client, and without their counts only liars would be heard.
 
@@ -45,55 +47,99 @@ impl From<&Evaluation> for Assessment {
     }
 }
 
+/// A client's evaluation of the model on its hold-out: as much of it as the client discloses.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ClientEvaluation {
+    /// Sum of the loss over the samples.
+    pub loss: f64,
+    /// Number of samples that were classified correctly.
+    pub correct: u64,
+    /// Number of samples.
+    pub total: u64,
+    /// Samples by true class and predicted class, row by row.
+    pub confusion: Option<Vec<u64>>,
+}
+
+impl From<Evaluation> for ClientEvaluation {
+    /// All of an evaluation.
+    fn from(evaluation: Evaluation) -> Self {
+        let (correct, total) = (evaluation.correct(), evaluation.samples());
+        Self { loss: evaluation.loss, correct, total, confusion: Some(evaluation.confusion) }
+    }
+}
+
+impl ClientEvaluation {
+    fn accuracy(&self) -> f64 {
+        self.correct as f64 / self.total.max(1) as f64
+    }
+
+    /// The mean loss; infinite if it is not finite: without it, a liar's claim would be the only one.
+    fn mean_loss(&self) -> f64 {
+        let loss = self.loss / self.total.max(1) as f64;
+        if loss.is_finite() { loss } else { f64::INFINITY }
+    }
+}
+
 impl Assessment {
-    /// The assessment by clients, in client order. In hardened mode it needs three of them.
-    pub fn by_clients<'a>(mode: Mode, evaluations: impl IntoIterator<Item = &'a Evaluation>) -> Self {
-        let evaluations: Vec<&Evaluation> =
-            evaluations.into_iter().filter(|evaluation| evaluation.samples() > 0).collect();
-        let median_accuracy = median(evaluations.iter().map(|evaluation| evaluation.accuracy()).collect());
-        let assessment = match mode {
-            Mode::Paper => Self::from(&sum(&evaluations)),
-            Mode::Hardened if evaluations.len() < LEAST => return Self::default(),
-            Mode::Hardened => capped(&evaluations),
+    /// The assessment by clients, in client order. In hardened mode it needs three of them. Accuracies of classes, and
+    /// that of chance, are known only if all clients disclose their confusion matrices.
+    pub fn by_clients<'a>(
+        mode: Mode,
+        classes: usize,
+        evaluations: impl IntoIterator<Item = &'a ClientEvaluation>,
+    ) -> Self {
+        let found: Vec<&ClientEvaluation> = evaluations.into_iter().filter(|found| found.total > 0).collect();
+        if found.is_empty() || mode == Mode::Hardened && found.len() < LEAST {
+            return Self::default();
+        }
+        let totals = || found.iter().map(|found| found.total);
+        let (weights, accuracy, loss): (Vec<f64>, f64, _) = match mode {
+            Mode::Paper => {
+                let total: f64 = totals().map(|total| total as f64).sum();
+                let correct: f64 = found.iter().map(|found| found.correct as f64).sum();
+                let loss = found.iter().map(|found| found.loss).sum::<f64>() / total;
+                (totals().map(|own| own as f64 / total).collect(), correct / total, Some(loss))
+            }
+            Mode::Hardened => {
+                let weights = size_weights(totals().collect());
+                let accuracy =
+                    weights.iter().zip(&found).map(|(weight, found)| weight * found.accuracy()).sum();
+                (weights, accuracy, median(found.iter().map(|found| found.mean_loss()).collect()))
+            }
         };
-        Self { median_accuracy, ..assessment }
+        let mixed = mixed_confusion(&weights, &found);
+        Self {
+            accuracy: Some(accuracy),
+            loss: loss.filter(|loss| loss.is_finite()),
+            chance: mixed.as_ref().and_then(|mixed| rows(mixed, classes).reduce(f64::max)),
+            class_accuracy: mixed
+                .map_or_else(|| vec![None; classes], |mixed| class_accuracies(&mixed, classes)),
+            median_accuracy: median(found.iter().map(|found| found.accuracy()).collect()),
+        }
     }
 }
 
-fn sum(evaluations: &[&Evaluation]) -> Evaluation {
-    let mut total = Evaluation::empty(0);
-    for (place, evaluation) in evaluations.iter().enumerate() {
-        if place == 0 {
-            total = (*evaluation).clone();
-        } else {
-            total.add(evaluation);
+/// The weighted mean of the clients' confusion matrices as shares of their samples.
+fn mixed_confusion(weights: &[f64], found: &[&ClientEvaluation]) -> Option<Vec<f64>> {
+    let matrices: Vec<&Vec<u64>> =
+        found.iter().map(|found| found.confusion.as_ref()).collect::<Option<_>>()?;
+    let mut mixed = vec![0.0; matrices.first().map_or(0, |matrix| matrix.len())];
+    for ((weight, matrix), found) in weights.iter().zip(matrices).zip(found) {
+        for (sum, &count) in mixed.iter_mut().zip(matrix) {
+            *sum += weight * (count as f64 / found.total as f64);
         }
     }
-    total
+    Some(mixed)
 }
 
-fn capped(evaluations: &[&Evaluation]) -> Assessment {
-    let weights = size_weights(evaluations.iter().map(|evaluation| evaluation.samples()).collect());
-    let mut confusion = vec![0.0; evaluations.first().map_or(0, |evaluation| evaluation.confusion.len())];
-    for (weight, evaluation) in weights.iter().zip(evaluations) {
-        let samples = evaluation.samples() as f64;
-        for (sum, &count) in confusion.iter_mut().zip(&evaluation.confusion) {
-            *sum += weight * (count as f64 / samples);
-        }
-    }
-    let classes = confusion.len().isqrt();
-    let rows: Vec<f64> = confusion.chunks(classes.max(1)).map(|row| row.iter().sum()).collect();
+/// The share of each true class.
+fn rows(confusion: &[f64], classes: usize) -> impl Iterator<Item = f64> {
+    confusion.chunks(classes.max(1)).map(|row| row.iter().sum())
+}
+
+fn class_accuracies(confusion: &[f64], classes: usize) -> Vec<Option<f64>> {
     let right = |class: usize| confusion[class * (classes + 1)];
-    // A loss that is not finite is worse than any other: without it, a liar's claim would be the only one.
-    let finite = |loss: f64| if loss.is_finite() { loss } else { f64::INFINITY };
-    let losses = evaluations.iter().map(|evaluation| finite(evaluation.mean_loss()));
-    Assessment {
-        accuracy: Some((0..classes).map(right).sum()),
-        loss: median(losses.collect()).filter(|loss| loss.is_finite()),
-        chance: rows.iter().copied().reduce(f64::max),
-        class_accuracy: (0..classes).map(|c| (rows[c] > 0.0).then(|| right(c) / rows[c])).collect(),
-        median_accuracy: None,
-    }
+    rows(confusion, classes).enumerate().map(|(c, row)| (row > 0.0).then(|| right(c) / row)).collect()
 }
 
 #[cfg(test)]
@@ -101,8 +147,8 @@ mod tests {
     use super::*;
 
     /// Two classes: samples of class 0 and of class 1, and how many of each are right.
-    fn evaluation([zeros, ones]: [u64; 2], [right0, right1]: [u64; 2], loss: f64) -> Evaluation {
-        Evaluation { loss, confusion: vec![right0, zeros - right0, ones - right1, right1] }
+    fn evaluation([zeros, ones]: [u64; 2], [right0, right1]: [u64; 2], loss: f64) -> ClientEvaluation {
+        Evaluation { loss, confusion: vec![right0, zeros - right0, ones - right1, right1] }.into()
     }
 
     #[test]
@@ -110,10 +156,10 @@ mod tests {
         let honest = evaluation([50, 50], [10, 10], 90.0);
         let liar = evaluation([1_000_000, 0], [1_000_000, 0], 0.0);
         let all = [&honest, &honest, &honest, &liar];
-        let paper = Assessment::by_clients(Mode::Paper, all);
+        let paper = Assessment::by_clients(Mode::Paper, 2, all);
         assert!(paper.accuracy.unwrap() > 0.999, "{paper:?}");
         // Four equal weights after the cap at the median: 3/4 of 0.2 and 1/4 of 1.
-        let hardened = Assessment::by_clients(Mode::Hardened, all);
+        let hardened = Assessment::by_clients(Mode::Hardened, 2, all);
         assert!((hardened.accuracy.unwrap() - 0.4).abs() < 1e-12, "{hardened:?}");
         assert_eq!((paper.median_accuracy, hardened.median_accuracy), (Some(0.2), Some(0.2)));
         assert_eq!(hardened.loss, Some(0.9));
@@ -128,20 +174,33 @@ mod tests {
         let broken = evaluation([50, 50], [50, 0], f64::NAN);
         let fine = evaluation([50, 50], [50, 50], 10.0);
         for mode in [Mode::Paper, Mode::Hardened] {
-            let got = Assessment::by_clients(mode, [&broken, &broken, &fine]);
+            let got = Assessment::by_clients(mode, 2, [&broken, &broken, &fine]);
             assert!((got.accuracy.unwrap() - 2.0 / 3.0).abs() < 1e-12, "{got:?}");
         }
         for mode in [Mode::Paper, Mode::Hardened] {
-            assert_eq!(Assessment::by_clients(mode, [&broken, &broken, &fine]).loss, None);
+            assert_eq!(Assessment::by_clients(mode, 2, [&broken, &broken, &fine]).loss, None);
         }
-        assert_eq!(Assessment::by_clients(Mode::Hardened, [&broken, &fine, &fine]).loss, Some(0.1));
+        assert_eq!(Assessment::by_clients(Mode::Hardened, 2, [&broken, &fine, &fine]).loss, Some(0.1));
+    }
+
+    #[test]
+    fn clients_that_disclose_no_matrix_count_with_their_accuracy_and_hide_those_of_classes() {
+        let open = evaluation([50, 50], [50, 0], 10.0);
+        let closed = ClientEvaluation { confusion: None, ..evaluation([50, 50], [50, 50], 30.0) };
+        for mode in [Mode::Paper, Mode::Hardened] {
+            let all = Assessment::by_clients(mode, 2, [&open, &open, &open, &open]);
+            assert_eq!((all.chance, all.class_accuracy), (Some(0.5), vec![Some(1.0), Some(0.0)]));
+            let mixed = Assessment::by_clients(mode, 2, [&open, &closed, &open, &open]);
+            assert!((mixed.accuracy.unwrap() - 0.625).abs() < 1e-12, "{mixed:?}");
+            assert_eq!((mixed.chance, mixed.class_accuracy), (None, vec![None, None]));
+        }
     }
 
     #[test]
     fn hardened_mode_needs_three_clients_with_samples() {
         let (fine, none) = (evaluation([5, 5], [5, 5], 1.0), evaluation([0, 0], [0, 0], 0.0));
-        assert_eq!(Assessment::by_clients(Mode::Hardened, [&fine, &none, &fine]), Assessment::default());
-        assert_eq!(Assessment::by_clients(Mode::Paper, [&none]), Assessment::default());
-        assert_eq!(Assessment::by_clients(Mode::Paper, [&fine, &none]).accuracy, Some(1.0));
+        assert_eq!(Assessment::by_clients(Mode::Hardened, 2, [&fine, &none, &fine]), Assessment::default());
+        assert_eq!(Assessment::by_clients(Mode::Paper, 2, [&none]), Assessment::default());
+        assert_eq!(Assessment::by_clients(Mode::Paper, 2, [&fine, &none]).accuracy, Some(1.0));
     }
 }

@@ -18,7 +18,7 @@ pub(crate) mod state;
 pub(crate) mod updates;
 
 pub use acceptance::{Checked, Inspection, check};
-pub use assessment::Assessment;
+pub use assessment::{Assessment, ClientEvaluation};
 pub use close::close;
 pub use drift::Drift;
 pub use enrolment::Refusal;

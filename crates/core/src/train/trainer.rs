@@ -62,11 +62,15 @@ impl Evaluation {
         self.confusion.iter().fold(0, |sum, &count| sum.saturating_add(count))
     }
 
+    /// Number of samples classified correctly.
+    pub fn correct(&self) -> u64 {
+        let classes = self.confusion.len().isqrt();
+        self.confusion.iter().step_by(classes + 1).fold(0, |sum, &count| sum.saturating_add(count))
+    }
+
     /// Fraction of samples classified correctly; 0 without samples.
     pub fn accuracy(&self) -> f64 {
-        let classes = self.confusion.len().isqrt();
-        let hits: u64 = self.confusion.iter().step_by(classes + 1).sum();
-        hits as f64 / self.samples().max(1) as f64
+        self.correct() as f64 / self.samples().max(1) as f64
     }
 
     /// Accuracy of each class; `None` if the class has no samples.

@@ -1,12 +1,13 @@
 //! Checks whether a site could take part, without taking part.
 
+use crate::client::agreement::{check_welcome, disclosures};
 use crate::client::join::address;
 use crate::client::site::Site;
-use crate::client::{Connection, ConnectionError, JoinError, Options};
+use crate::client::{Connection, ConnectionError, JoinError, Options, SiteError, Violation};
 use crate::wire;
 
-/// What a site would take part with.
-#[derive(Clone, Debug, PartialEq)]
+/// What a site would take part with, and what it would agree to.
+#[derive(Clone, Debug)]
 pub struct Checked {
     /// The server's description of the run.
     pub welcome: wire::Welcome,
@@ -16,18 +17,38 @@ pub struct Checked {
     pub holdout: usize,
     /// What was done about missing and unknown values.
     pub notes: Vec<String>,
+    /// Number of values in the model.
+    pub model_values: usize,
+    /// What would leave the site.
+    pub disclosures: Vec<String>,
+    /// What the site's policy does not allow.
+    pub violations: Vec<Violation>,
 }
 
 /// Asks the server what it trains and reads the site's data accordingly; only the request for this leaves the site.
 pub fn check(options: &Options) -> Result<Checked, JoinError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| ConnectionError::Lost(error.to_string()))?;
+    let sent = options.sent_log()?;
     let welcome = runtime.block_on(async {
-        let mut connection = Connection::dial(&address(&options.server)?, &options.security).await?;
-        connection.hello().await
+        let connection = Connection::dial(&address(&options.server)?, &options.security).await?;
+        connection.listed(&sent).hello().await
     })?;
     let data = options.data.read(&welcome.schema)?;
-    Site::new(&welcome, options, &data)?;
-    let (training, holdout) = (data.samples.train_rows(), data.samples.test_rows().len());
-    Ok(Checked { welcome, training, holdout, notes: data.notes })
+    let (training, holdout, open) =
+        (data.samples.train_rows(), data.samples.test_rows().len(), data.open_columns());
+    let mut violations: Vec<Violation> = check_welcome(&options.policy, &welcome).err().into_iter().collect();
+    if open > 0 {
+        violations.extend(options.policy.check_columns().err());
+    }
+    let model_values = match Site::new(&welcome, options, &data) {
+        Ok(site) => site.model_values(),
+        Err(SiteError::Policy(violation)) => {
+            violations.push(violation);
+            0
+        }
+        Err(error) => return Err(error.into()),
+    };
+    let disclosures = disclosures(&options.policy, &welcome, open);
+    Ok(Checked { welcome, training, holdout, notes: data.notes, model_values, disclosures, violations })
 }

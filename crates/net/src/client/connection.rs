@@ -1,5 +1,7 @@
 //! A client's connection to the server: one method per request of the protocol.
 
+use crate::client::outgoing::Outgoing;
+use crate::client::sent_log::SentLog;
 use crate::client::tls_stream::{TlsFailure, connect};
 use crate::identity::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
@@ -7,7 +9,7 @@ use crate::wire::{
     self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
     upload_request, work,
 };
-use fedtvd_core::train::Evaluation;
+use fedtvd_core::round::ClientEvaluation;
 use hyper_util::rt::TokioIo;
 use prost::bytes::Bytes;
 use std::error::Error as StdError;
@@ -76,6 +78,9 @@ pub enum ConnectionError {
         "{0} may be another machine; connections without TLS are limited to 127.0.0.1, [::1] and localhost"
     )]
     Elsewhere(String),
+    /// The list of what leaves the site cannot be written.
+    #[error("nothing is sent, because it cannot be listed: {0}")]
+    Unlisted(String),
     /// The connection failed or was lost.
     #[error("{0}")]
     Lost(String),
@@ -90,6 +95,13 @@ pub enum Task {
     Train(u32, Vec<u8>),
     /// Evaluate a model: the round and the model's bytes.
     Evaluate(u32, Vec<u8>),
+    /// Receive more bytes than a job of this model can have. None of them were received.
+    TooLarge {
+        /// The round.
+        round: u32,
+        /// The announced length.
+        bytes: u64,
+    },
     /// Pull again.
     Wait,
     /// The federation is over.
@@ -107,6 +119,10 @@ pub struct Connection {
     client: FederationClient<Channel>,
     claimed: Option<MetadataValue<tonic::metadata::Ascii>>,
     failure: TlsFailure,
+    /// The list of what leaves the site.
+    sent: Option<Arc<SentLog>>,
+    /// The largest job or model that is received, in bytes.
+    largest: u64,
 }
 
 impl Connection {
@@ -152,7 +168,23 @@ impl Connection {
         let channel = endpoint.connect_with_connector(connector).await;
         let channel = channel.map_err(|error| lost(&error, &failure))?;
         let client = FederationClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        Ok(Self { client, claimed, failure })
+        Ok(Self { client, claimed, failure, sent: None, largest: u64::MAX })
+    }
+
+    /// Lists everything that it sends from now on.
+    pub(crate) fn listed(self, sent: &Arc<SentLog>) -> Self {
+        Self { sent: Some(Arc::clone(sent)), ..self }
+    }
+
+    /// Refuses larger jobs and models before any of their bytes arrive.
+    pub(crate) fn receive_at_most(&mut self, bytes: u64) {
+        self.largest = bytes;
+    }
+
+    /// Lists a message before it is sent. What cannot be listed is not sent.
+    fn list(&self, outgoing: impl FnOnce() -> Outgoing) -> Result<(), ConnectionError> {
+        let Some(sent) = &self.sent else { return Ok(()) };
+        sent.record(outgoing()).map_err(|error| ConnectionError::Unlisted(error.to_string()))
     }
 
     fn request<T>(&self, message: T) -> Request<T> {
@@ -165,15 +197,26 @@ impl Connection {
 
     /// Opens the conversation; fails if the server speaks another version of the protocol.
     pub async fn hello(&mut self) -> Result<wire::Welcome, ConnectionError> {
-        let version = VERSION.to_owned();
-        let request = self.request(wire::HelloRequest { protocol: PROTOCOL, version });
+        let hello = wire::HelloRequest { protocol: PROTOCOL, version: VERSION.to_owned() };
+        self.list(|| Outgoing::hello(&hello))?;
+        let request = self.request(hello);
         let welcome = answered(self.client.hello(request), &self.failure).await?;
         VersionMismatch::at_client(welcome.protocol, &welcome.version)?;
         Ok(welcome)
     }
 
-    /// Answers a survey.
+    /// Answers a survey without listing it.
     pub async fn enrol(&mut self, enrolment: wire::Enrolment) -> Result<(), ConnectionError> {
+        self.enrol_for(enrolment, "").await
+    }
+
+    /// Answers a survey that asks for a distance to this reference.
+    pub(crate) async fn enrol_for(
+        &mut self,
+        enrolment: wire::Enrolment,
+        reference: &str,
+    ) -> Result<(), ConnectionError> {
+        self.list(|| Outgoing::enrolment(&enrolment, reference))?;
         let request = self.request(enrolment);
         answered(self.client.enrol(request), &self.failure).await.map(|wire::Empty {}| ())
     }
@@ -183,14 +226,25 @@ impl Connection {
         &mut self,
         told: wire::ColumnStatistics,
     ) -> Result<wire::CompleteSchema, ConnectionError> {
+        self.list(|| Outgoing::columns(&told))?;
         let request = self.request(told);
         answered(self.client.columns(request), &self.failure).await
     }
 
     /// Reports that there will be no update.
     pub async fn fail(&mut self, run: &str, round: u32, why: String) -> Result<(), ConnectionError> {
-        let request = self.request(wire::Failure { run: run.to_owned(), round, why });
+        let failure = wire::Failure { run: run.to_owned(), round, why };
+        self.list(|| Outgoing::failure(&failure))?;
+        let request = self.request(failure);
         answered(self.client.fail(request), &self.failure).await.map(|wire::Empty {}| ())
+    }
+
+    /// Tells the server that this site will not take part.
+    pub async fn decline(&mut self, run: &str, why: String) -> Result<(), ConnectionError> {
+        let declined = wire::Declined { run: run.to_owned(), why };
+        self.list(|| Outgoing::declined(&declined))?;
+        let request = self.request(declined);
+        answered(self.client.decline(request), &self.failure).await.map(|wire::Empty {}| ())
     }
 
     /// Sends the result of evaluating a model on the hold-out.
@@ -198,10 +252,13 @@ impl Connection {
         &mut self,
         run: &str,
         round: u32,
-        found: Evaluation,
+        found: ClientEvaluation,
     ) -> Result<(), ConnectionError> {
-        let Evaluation { loss, confusion } = found;
-        let request = self.request(wire::Counts { run: run.to_owned(), round, loss, confusion });
+        let ClientEvaluation { loss, correct, total, confusion } = found;
+        let (run, confusion) = (run.to_owned(), confusion.unwrap_or_default());
+        let counts = wire::Counts { run, round, loss, confusion, correct, total };
+        self.list(|| Outgoing::counts(&counts))?;
+        let request = self.request(counts);
         answered(self.client.judge(request), &self.failure).await.map(|wire::Empty {}| ())
     }
 
@@ -213,10 +270,16 @@ impl Connection {
 
     /// The next task; the server answers `Task::Wait` if there is none for a while.
     pub async fn pull(&mut self, run: &str) -> Result<Task, ConnectionError> {
-        let request = self.request(wire::PullRequest { run: run.to_owned() });
+        let pull = wire::PullRequest { run: run.to_owned() };
+        self.list(|| Outgoing::pull(&pull))?;
+        let request = self.request(pull);
         let mut works = answered(self.client.pull(request), &self.failure).await?;
         match self.next(&mut works).await?.and_then(|work| work.item) {
             Some(work::Item::Survey(survey)) => Ok(Task::Survey(survey)),
+            Some(
+                work::Item::Train(wire::Transfer { round, bytes })
+                | work::Item::Evaluate(wire::Transfer { round, bytes }),
+            ) if bytes > self.largest => Ok(Task::TooLarge { round, bytes }),
             Some(work::Item::Train(wire::Transfer { round, bytes })) => {
                 Ok(Task::Train(round, self.chunks(works, bytes).await?))
             }
@@ -260,6 +323,7 @@ impl Connection {
         ticket: wire::Ticket,
         bytes: Bytes,
     ) -> Result<wire::Receipt, ConnectionError> {
+        self.list(|| Outgoing::upload(&ticket))?;
         let message = |content| wire::UploadRequest { content: Some(content) };
         let (sender, receiver) = mpsc::channel(2);
         let _ = sender.send(message(upload_request::Content::Ticket(ticket))).await;

@@ -1,9 +1,11 @@
 //! Enrols a site. One that lies about evaluations claims a hold-out as large as the server lets it claim.
 
 use crate::client::join::JoinError;
+use crate::client::sent_log::SentLog;
 use crate::client::site::Site;
-use crate::client::{Connection, ConnectionError};
+use crate::client::{Connection, ConnectionError, SiteError};
 use crate::wire;
+use fedtvd_run::directory::sha256;
 
 /// The largest hold-out that any server accepts.
 const LARGEST: u64 = 1 << 40;
@@ -16,15 +18,20 @@ pub(crate) async fn enrol(
     site: &mut Site,
     run: &str,
     survey: &wire::Survey,
+    sent: &SentLog,
 ) -> Result<(), JoinError> {
+    let ask = serde_json::from_str(&survey.ask)
+        .map_err(|error| SiteError::Unreadable { what: "a survey", why: error.to_string() })?;
+    sent.check_survey(site.policy(), ask, &sha256(survey.reference.as_bytes()))?;
+    let reference = &survey.reference;
     if site.evaluates_honestly() {
-        connection.enrol(site.enrolment(run, survey)?).await?;
+        connection.enrol_for(site.enrolment(run, survey)?, reference).await?;
         return Ok(());
     }
     let honest = site.holdout;
     site.holdout = LARGEST;
     loop {
-        match connection.enrol(site.enrolment(run, survey)?).await {
+        match connection.enrol_for(site.enrolment(run, survey)?, reference).await {
             // A site does not know its limit, and the first claim that is accepted is final.
             Err(ConnectionError::Refused { code, .. }) if code == ABOVE_LISTED && site.holdout > honest => {
                 site.holdout = honest.max(site.holdout / 2);

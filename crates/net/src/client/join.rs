@@ -1,8 +1,11 @@
 //! `join`: a client that connects, pulls work, and reconnects after every failure until the federation is over.
 
+use crate::client::agreement::check_welcome;
 use crate::client::backoff::Backoff;
 use crate::client::enrol::enrol;
-use crate::client::site::Site;
+use crate::client::policy::{Policy, Violation};
+use crate::client::sent_log::SentLog;
+use crate::client::site::{Answer, Site};
 use crate::client::site_data::Readable;
 use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, Task};
 use crate::wire;
@@ -11,6 +14,7 @@ use fedtvd_run::directory::{FileError, sha256};
 use prost::bytes::Bytes;
 use std::io::ErrorKind;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use thiserror::Error;
 
@@ -27,6 +31,26 @@ pub struct Options {
     pub folder: PathBuf,
     /// How it lies to the server; `None` for an honest client.
     pub attack: Option<Attack>,
+    /// What the site agrees to.
+    pub policy: Policy,
+    /// SHA-256 of the authority's certificate, by which the site remembers what it disclosed; empty without TLS.
+    pub authority: String,
+    /// The name of its data in `sent.jsonl`, by which the site remembers what it disclosed.
+    pub data_name: String,
+}
+
+impl Options {
+    /// An honest client with the default policy.
+    pub fn new(server: String, security: Security, data: SiteData, folder: PathBuf) -> Self {
+        let (policy, authority, data_name) = (Policy::default(), String::new(), String::new());
+        Self { server, security, data, folder, attack: None, policy, authority, data_name }
+    }
+
+    /// The list of what leaves the site.
+    pub(crate) fn sent_log(&self) -> Result<Arc<SentLog>, FileError> {
+        let (path, server) = (self.folder.join("sent.jsonl"), self.server.clone());
+        Ok(Arc::new(SentLog::open(path, server, self.authority.clone(), self.data_name.clone())?))
+    }
 }
 
 /// What a client reports to its user.
@@ -40,6 +64,8 @@ pub enum Progress {
     Training(u32),
     /// Its update is on the server's disk.
     Sent(u32),
+    /// The site's policy did not allow the job of this round.
+    Declined(u32, Violation),
     /// The server refused its work.
     Refused(ConnectionError),
     /// It could not continue and will try again.
@@ -68,6 +94,9 @@ pub enum JoinError {
     /// It cannot do the work.
     #[error(transparent)]
     Site(#[from] SiteError),
+    /// The site's policy does not allow the work.
+    #[error(transparent)]
+    Policy(#[from] Violation),
     /// It cannot store what it must remember.
     #[error(transparent)]
     File(#[from] FileError),
@@ -101,9 +130,11 @@ impl JoinError {
                         || code.starts_with("profile-") && code != OUTDATED
                         || code == "roster-closed")
             }
-            Self::Connection(ConnectionError::Lost(_) | ConnectionError::Tls { code: "tls-failed", .. }) => {
-                true
-            }
+            Self::Connection(
+                ConnectionError::Lost(_)
+                | ConnectionError::Unlisted(_)
+                | ConnectionError::Tls { code: "tls-failed", .. },
+            ) => true,
             // Space may be freed.
             Self::File(error) | Self::Site(SiteError::File(error)) => {
                 matches!(error.error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
@@ -114,7 +145,8 @@ impl JoinError {
                 | ConnectionError::Address(_)
                 | ConnectionError::Elsewhere(_),
             )
-            | Self::Site(_) => false,
+            | Self::Site(_)
+            | Self::Policy(_) => false,
         }
     }
 }
@@ -139,8 +171,9 @@ pub async fn join(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Resu
     };
     let mut backoff = Backoff::default();
     let (mut unsent, mut read) = (None, None);
+    let sent = options.sent_log()?;
     loop {
-        match session(&options, report, &mut backoff, &mut unsent, &mut read).await {
+        match session(&options, report, &mut backoff, &mut unsent, &mut read, &sent).await {
             Ok(wire::Finished { rounds, model_hash }) => {
                 let (stored, refused) = (stored.load(Relaxed), refused.load(Relaxed));
                 return Ok(Outcome { rounds, model_hash, stored, refused });
@@ -178,9 +211,33 @@ async fn session(
     backoff: &mut Backoff,
     unsent: &mut Option<Unsent>,
     read: &mut Option<(String, Readable)>,
+    sent: &Arc<SentLog>,
 ) -> Result<wire::Finished, JoinError> {
-    let mut connection = Connection::dial(&address(&options.server)?, &options.security).await?;
+    let connection = Connection::dial(&address(&options.server)?, &options.security).await?;
+    let mut connection = connection.listed(sent);
     let welcome = connection.hello().await?;
+    sent.enter(&welcome.run);
+    let worked = work(options, report, backoff, unsent, read, sent, &welcome, &mut connection).await;
+    if let Err(JoinError::Policy(violation) | JoinError::Site(SiteError::Policy(violation))) = &worked {
+        // The server's operator should know; if it cannot be told, the site's own error stands.
+        let _ = connection.decline(&welcome.run, violation.to_string()).await;
+    }
+    worked
+}
+
+/// The work on one connection.
+#[expect(clippy::too_many_arguments, reason = "one connection's share of what outlives it")]
+async fn work(
+    options: &Options,
+    report: &(dyn Fn(&Progress) + Sync),
+    backoff: &mut Backoff,
+    unsent: &mut Option<Unsent>,
+    read: &mut Option<(String, Readable)>,
+    sent: &Arc<SentLog>,
+    welcome: &wire::Welcome,
+    connection: &mut Connection,
+) -> Result<wire::Finished, JoinError> {
+    check_welcome(&options.policy, welcome)?;
     // A table is read again only if the schema has changed, which it does once, when it is completed.
     if read.as_ref().is_none_or(|(schema, _)| *schema != welcome.schema) {
         let (schema, data) = (welcome.schema.clone(), options.data.clone());
@@ -191,11 +248,16 @@ async fn session(
         *read = Some((welcome.schema.clone(), found));
     }
     let Some((_, data)) = read else { return Err(ConnectionError::Lost("no data".to_owned()).into()) };
-    let data = data.clone().standardised(&welcome.run, &mut connection).await?;
+    let data = data.clone();
+    if data.open_columns() > 0 {
+        options.policy.check_columns()?;
+    }
+    let data = data.standardised(&welcome.run, connection).await?;
     let mut site = {
         let (welcome, options) = (welcome.clone(), options.clone());
         blocking(move || Site::new(&welcome, &options, &data)).await?
     };
+    connection.receive_at_most(site.largest_job());
     let run = welcome.run.clone();
     report(&Progress::Joined(welcome.clone()));
     loop {
@@ -205,7 +267,16 @@ async fn session(
             // less and less often.
             Task::Wait => backoff.reset(),
             Task::Finished(finished) => return Ok(finished),
-            Task::Survey(survey) => enrol(&mut connection, &mut site, &run, &survey).await?,
+            Task::Survey(survey) => enrol(connection, &mut site, &run, &survey, sent).await?,
+            Task::TooLarge { round, bytes } => {
+                // Model, carried vectors and head of this model are smaller, whatever the policy allows.
+                let why = format!(
+                    "a job or model of {bytes} bytes; this model's has at most {}",
+                    site.largest_job()
+                );
+                connection.fail(&run, round, why.clone()).await?;
+                return Err(SiteError::Unreadable { what: "a job", why }.into());
+            }
             Task::Evaluate(round, model) => {
                 let found;
                 (site, found) = blocking(move || {
@@ -221,6 +292,10 @@ async fn session(
             }
             Task::Train(round, job) => {
                 let hash = sha256(&job);
+                if let Err(violation) = options.policy.check_rounds(sent.updates_today()) {
+                    refuse(connection, &run, round, violation, report).await?;
+                    continue;
+                }
                 if unsent.as_ref().is_none_or(|unsent| unsent.job != hash) {
                     report(&Progress::Training(round + 1));
                     let trained;
@@ -229,7 +304,14 @@ async fn session(
                         (site, trained)
                     })
                     .await;
-                    let update = trained?.map(Bytes::from).map_err(|failure| failure.to_string());
+                    let update = match trained? {
+                        Answer::Update(bytes) => Ok(Bytes::from(bytes)),
+                        Answer::Failure(failure) => Err(failure.to_string()),
+                        Answer::Refused(violation) => {
+                            refuse(connection, &run, round, violation, report).await?;
+                            continue;
+                        }
+                    };
                     *unsent = Some(Unsent { job: hash, update });
                 }
                 let Some(Unsent { update, .. }) = unsent else { continue };
@@ -256,6 +338,22 @@ async fn session(
             }
         }
     }
+}
+
+/// Refuses a job that the site's policy does not allow; the client stays only if it may be allowed on another day.
+async fn refuse(
+    connection: &mut Connection,
+    run: &str,
+    round: u32,
+    violation: Violation,
+    report: &(dyn Fn(&Progress) + Sync),
+) -> Result<(), JoinError> {
+    connection.fail(run, round, violation.to_string()).await?;
+    if violation.passing {
+        report(&Progress::Declined(round + 1, violation));
+        return Ok(());
+    }
+    Err(violation.into())
 }
 
 /// Reports the refusal of one piece of work, which is not a reason to leave.

@@ -2,19 +2,27 @@
 //!
 //! `join` is the client's main loop, `connection` speaks the protocol over a `tls_stream`, `site` holds the data and
 //! trains, `site_data` reads tables with the server's schema, `enrol` answers surveys, and `backoff` delays attempts to
-//! reconnect.
+//! reconnect. `policy` says what a site agrees to, `agreement` compares it with what the server announces, and `sent_log` lists
+//! what left, in the words of `outgoing`.
 
+mod agreement;
 mod backoff;
 mod check;
 pub(crate) mod connection;
 mod enrol;
 mod join;
+mod outgoing;
+mod policy;
+mod sent_log;
 mod site;
 mod site_data;
 mod tls_stream;
 
+pub use agreement::disclosures;
 pub use check::{Checked, check};
 pub use connection::{Connection, ConnectionError, Security, Task};
 pub use join::{JoinError, Options, Outcome, Progress, join, take_part};
+pub use policy::{Disclosure, Policy, PolicyError, Violation};
+pub use sent_log::SentLine;
 pub use site::SiteError;
 pub use site_data::{Readable, SiteData};

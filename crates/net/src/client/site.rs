@@ -1,13 +1,15 @@
 //! A site: its data, its trainer, and what it remembers between rounds. Only updates, counts of the hold-out and the
 //! requested label statistic leave it.
 
+use crate::client::agreement::{check_network, largest_job};
 use crate::client::join::Options;
+use crate::client::policy::{Disclosure, Policy, Violation};
 use crate::client::site_data::Readable;
 use crate::wire;
 use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::model::{Layout, Network, NetworkError, Params};
-use fedtvd_core::round::{ClientData, ClientFailure, ClientId, Job};
+use fedtvd_core::round::{ClientData, ClientEvaluation, ClientFailure, ClientId, Job};
 use fedtvd_core::rules::notation;
 use fedtvd_core::train::client::train;
 use fedtvd_core::train::{Augment, Evaluation, Samples, Trainer as _};
@@ -24,12 +26,14 @@ use thiserror::Error;
 pub(crate) struct Site {
     client: ClientId,
     cpu: Cpu,
+    network: Network,
     layout: Arc<Layout>,
     data: ClientData,
     /// Number of hold-out samples that it claims to have.
     pub(crate) holdout: u64,
     /// How it lies to the server.
     attack: Option<Attack>,
+    policy: Policy,
     /// Folder for the memories of this run.
     folder: PathBuf,
 }
@@ -92,9 +96,22 @@ pub enum SiteError {
     /// A model that cannot be trained here.
     #[error(transparent)]
     Cpu(#[from] CpuError),
+    /// The site's policy does not allow it.
+    #[error(transparent)]
+    Policy(#[from] Violation),
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+/// What comes of a job.
+pub(crate) enum Answer {
+    /// The update's bytes.
+    Update(Vec<u8>),
+    /// Why there is no update.
+    Failure(ClientFailure),
+    /// The site's policy does not allow it.
+    Refused(Violation),
 }
 
 impl Site {
@@ -117,6 +134,9 @@ impl Site {
             return Err(SiteError::Classes { theirs: welcome.classes.clone(), ours: names.clone() });
         }
         let layout = Arc::new(Layout::of(&network)?);
+        let policy = options.policy.clone();
+        policy.check_samples(samples.train_rows() as u64)?;
+        check_network(&policy, &network, &layout, 1)??;
         let rows: Vec<u32> = (0..samples.train_rows() as u32).collect();
         let samples = &attack.map_or_else(|| Arc::clone(samples), |attack| attack.samples(samples, &rows));
         let mut counts = vec![0; classes];
@@ -136,8 +156,11 @@ impl Site {
         let holdout = samples.test_rows();
         let folder = options.folder.join(&welcome.run).join(welcome.client.to_string());
         let data = ClientData { rows, holdout, counts };
-        let holdout = data.holdout.len() as u64;
-        Ok(Self { client: welcome.client, cpu, layout, data, holdout, attack, folder })
+        let holdout = match policy.evaluation {
+            Disclosure::Nothing => 0,
+            Disclosure::Counts | Disclosure::Confusion => data.holdout.len() as u64,
+        };
+        Ok(Self { client: welcome.client, network, cpu, layout, data, holdout, attack, policy, folder })
     }
 
     /// The answer to a survey: only what it asks for.
@@ -163,14 +186,19 @@ impl Site {
         })
     }
 
+    /// What it agrees to.
+    pub(crate) fn policy(&self) -> &Policy {
+        &self.policy
+    }
+
     /// Whether it reports what it finds when it evaluates a model.
     pub(crate) fn evaluates_honestly(&self) -> bool {
         !self.attack.is_some_and(|attack| attack.acts_on(Place::Evaluation))
     }
 
     /// The bytes of an update, trained as a job says. What the site must remember is on disk before this returns.
-    pub(crate) fn train(&mut self, bytes: &[u8]) -> Result<Result<Vec<u8>, ClientFailure>, FileError> {
-        let bad = |why: String| Ok(Err(ClientFailure::BadJob(why)));
+    pub(crate) fn train(&mut self, bytes: &[u8]) -> Result<Answer, FileError> {
+        let bad = |why: String| Ok(Answer::Failure(ClientFailure::BadJob(why)));
         let job = match Job::from_bytes(bytes, &self.layout) {
             Ok(job) => job,
             Err(error) => return bad(error.to_string()),
@@ -182,12 +210,15 @@ impl Site {
             Ok(strategy) => strategy,
             Err(error) => return bad(error.to_string()),
         };
+        if let Err(violation) = self.check(&job) {
+            return Ok(Answer::Refused(violation));
+        }
         let memory = match job.accepted {
             Some(round) => self.recall(round)?,
             None => None,
         };
         match train(&strategy, &job, &self.data, memory.as_ref(), &mut self.cpu) {
-            Err(failure) => Ok(Err(failure)),
+            Err(failure) => Ok(Answer::Failure(failure)),
             Ok((mut upload, memory)) => {
                 if !memory.is_empty() {
                     self.learn(&job, &memory)?;
@@ -195,13 +226,41 @@ impl Site {
                 if let Some(attack) = &self.attack {
                     attack.update(&mut upload, &job, strategy.local.needs().mu, &self.data.counts);
                 }
-                Ok(Ok(upload.to_bytes()))
+                Ok(Answer::Update(upload.to_bytes()))
             }
         }
     }
 
-    /// Evaluates a model on the hold-out.
-    pub(crate) fn evaluate(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
+    /// Whether the site's policy allows a job.
+    fn check(&self, job: &Job) -> Result<(), Violation> {
+        self.policy.check_strategy(&job.offer.strategy)?;
+        self.policy.check_local(&job.offer.local)?;
+        let batch = job.offer.local.batch.min(self.data.rows.len());
+        // The layers were checked when the site was made.
+        check_network(&self.policy, &self.network, &self.layout, batch).unwrap_or(Ok(()))
+    }
+
+    /// Number of values in the model.
+    pub(crate) fn model_values(&self) -> usize {
+        self.layout.len()
+    }
+
+    /// The largest job or model that the server can have for this site.
+    pub(crate) fn largest_job(&self) -> u64 {
+        largest_job(&self.layout)
+    }
+
+    /// Evaluates a model on the hold-out; the result has only what the site discloses.
+    pub(crate) fn evaluate(&mut self, bytes: &[u8]) -> Result<ClientEvaluation, String> {
+        let found = ClientEvaluation::from(self.full_evaluation(bytes)?);
+        Ok(match self.policy.evaluation {
+            Disclosure::Nothing => ClientEvaluation { loss: 0.0, correct: 0, total: 0, confusion: None },
+            Disclosure::Counts => ClientEvaluation { confusion: None, ..found },
+            Disclosure::Confusion => found,
+        })
+    }
+
+    fn full_evaluation(&mut self, bytes: &[u8]) -> Result<Evaluation, String> {
         let classes = self.data.counts.len();
         if let Some(found) = self.attack.and_then(|attack| attack.evaluation(classes, self.holdout)) {
             return Ok(found);

@@ -87,6 +87,11 @@ fn moments(schema: &Schema, loaded: &Loaded) -> Vec<Moments> {
 }
 
 impl Readable {
+    /// Number of columns whose centre and scale the sites compute together.
+    pub(crate) fn open_columns(&self) -> usize {
+        self.open.as_ref().map_or(0, |(schema, _)| schema.open().count())
+    }
+
     /// The same data with the federation's centres and scales; sends its own statistics and waits for the others'.
     pub(crate) async fn standardised(
         self,

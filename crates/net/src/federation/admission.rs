@@ -7,8 +7,7 @@ use crate::server::refusal::{Refusal, plain};
 use crate::wire;
 use fedtvd_core::bytes::{UploadStream, upload_head};
 use fedtvd_core::labels::Statistic;
-use fedtvd_core::round::{ClientFailure, ClientId, Job, Mode, Profile, enrolment};
-use fedtvd_core::train::Evaluation;
+use fedtvd_core::round::{ClientEvaluation, ClientFailure, ClientId, Job, Mode, Profile, enrolment};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -272,21 +271,7 @@ impl Coordinator {
         if evaluating.round != counts.round || !evaluating.asked.contains(&member.id) {
             return Err(Refusal::NotEvaluating(counts.round));
         }
-        let classes = self.terms.classes;
-        if counts.confusion.len() != classes * classes {
-            let got = counts.confusion.len();
-            return Err(Refusal::BadCounts(format!(
-                "{got} counts; {classes} classes need {}",
-                classes * classes
-            )));
-        }
-        let sum: u128 = counts.confusion.iter().map(|&count| u128::from(count)).sum();
-        if sum > u128::from(most) {
-            return Err(Refusal::BadCounts(format!("{sum} samples; the client's hold-out has {most}")));
-        }
-        // A broken model has no finite loss at any honest client; their predictions count all the same.
-        let loss = if counts.loss >= 0.0 { counts.loss } else { f64::NAN };
-        let evaluation = Evaluation { loss, confusion: counts.confusion.clone() };
+        let evaluation = evaluation(counts, self.terms.classes, most)?;
         evaluating.counts.insert(member.id, evaluation);
         drop(inner);
         self.notify_driver();
@@ -321,6 +306,36 @@ impl Arrival {
             }
         }
     }
+}
+
+/// What a client states about its evaluation of a model, if it can be true of a hold-out of `most` samples.
+fn evaluation(counts: &wire::Counts, classes: usize, most: u64) -> Result<ClientEvaluation, Refusal> {
+    let wire::Counts { correct, total, ref confusion, .. } = *counts;
+    let bad = |why: String| Err(Refusal::BadCounts(why));
+    if total > most {
+        return bad(format!("{total} samples; the client's hold-out has {most}"));
+    }
+    if correct > total {
+        return bad(format!("{correct} of {total} samples were classified correctly"));
+    }
+    if !confusion.is_empty() {
+        let need = classes * classes;
+        if confusion.len() != need {
+            return bad(format!("{} counts; {classes} classes need {need}", confusion.len()));
+        }
+        let sum =
+            |counts: &mut dyn Iterator<Item = &u64>| counts.map(|&count| u128::from(count)).sum::<u128>();
+        let (all, diagonal) = (sum(&mut confusion.iter()), sum(&mut confusion.iter().step_by(classes + 1)));
+        if (all, diagonal) != (u128::from(total), u128::from(correct)) {
+            return bad(format!(
+                "{diagonal} of {all} samples in the matrix were classified correctly; it states {correct} of {total}"
+            ));
+        }
+    }
+    // A broken model has no finite loss at any honest client; their predictions count all the same.
+    let loss = if counts.loss >= 0.0 { counts.loss } else { f64::NAN };
+    let confusion = (!confusion.is_empty()).then(|| confusion.clone());
+    Ok(ClientEvaluation { loss, correct, total, confusion })
 }
 
 /// The refusal that a client gets if the disk fails.

@@ -40,6 +40,8 @@ pub struct Terms {
     pub roster: Option<BTreeSet<ClientId>>,
     /// The schema of the clients' tables, if they are tables.
     pub tables: Option<Arc<TableSchema>>,
+    /// Whether clients evaluate models, since the server has no test set.
+    pub clients_evaluate: bool,
 }
 
 /// Coordinates clients and rounds.
@@ -144,6 +146,11 @@ impl Coordinator {
                 Survey { ask, reference: inner.enrolled.reference.clone() }
             }
         }
+    }
+
+    /// The label statistic that clients are asked for first.
+    pub(crate) fn asks(&self) -> Ask {
+        self.survey(&self.inner()).ask
     }
 
     /// Publishes the result of the last round, for status requests.

@@ -2,8 +2,7 @@
 
 use crate::federation::stored::Reply;
 use crate::wire;
-use fedtvd_core::round::{ClientId, Job, State};
-use fedtvd_core::train::Evaluation;
+use fedtvd_core::round::{ClientEvaluation, ClientId, Job, State};
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
@@ -116,5 +115,5 @@ pub(crate) struct Evaluating {
     pub(crate) round: u32,
     pub(crate) model: Bytes,
     pub(crate) asked: BTreeSet<ClientId>,
-    pub(crate) counts: BTreeMap<ClientId, Evaluation>,
+    pub(crate) counts: BTreeMap<ClientId, ClientEvaluation>,
 }

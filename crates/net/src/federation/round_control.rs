@@ -147,7 +147,7 @@ impl Coordinator {
         })?;
         Ok(match std::mem::replace(&mut inner.phase, Phase::Between) {
             Phase::Evaluating(Evaluating { counts, .. }) => {
-                Assessment::by_clients(self.terms.run.mode, counts.values())
+                Assessment::by_clients(self.terms.run.mode, self.terms.classes, counts.values())
             }
             _ => Assessment::default(),
         })

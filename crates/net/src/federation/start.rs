@@ -184,6 +184,7 @@ pub fn prepare(
         rounds: experiment.rounds,
         roster: options.roster,
         tables,
+        clients_evaluate: matches!(evaluator, Evaluator::Clients(_)),
     };
     let coordinator = Coordinator::new(terms, ledger, log, state.clone(), aggregated && !known);
     let coordinator = Arc::new(coordinator);

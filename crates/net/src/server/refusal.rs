@@ -114,6 +114,9 @@ pub(crate) enum Refusal {
         /// The round then.
         before: u32,
     },
+    /// A site that will not take part.
+    #[error("the site declines: {0}")]
+    Declined(String),
     /// A malformed hash.
     #[error("\"{0}\" is not a SHA-256 of 64 lower-case hexadecimal digits")]
     BadHash(String),
@@ -229,6 +232,7 @@ impl Refusal {
             Self::Update(failure) => update_code(failure),
             Self::DiskFull => "disk-full",
             Self::Disk => "disk",
+            Self::Declined(_) => "declined-by-site",
             Self::BadCounts(_) => "bad-counts",
             Self::NotEvaluating(_) => "not-judging",
         }

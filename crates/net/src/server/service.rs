@@ -157,6 +157,9 @@ impl Federation for FederationService {
             classes: terms.class_names.clone(),
             version: VERSION.to_owned(),
             schema: terms.tables.as_ref().map_or_else(String::new, |tables| tables.text()),
+            ask: serde_json::to_string(&self.coordinator.asks()).unwrap_or_default(),
+            epochs: terms.run.local.epochs,
+            clients_evaluate: terms.clients_evaluate,
         }))
     }
 
@@ -214,6 +217,14 @@ impl Federation for FederationService {
         Ok(Response::new(wire::Empty {}))
     }
 
+    async fn decline(self: Arc<Self>, request: Request<wire::Declined>) -> Answered<wire::Empty> {
+        let (member, refuse) = self.member(&request)?;
+        let wire::Declined { run, why } = request.get_ref();
+        self.coordinator.note_contact(&member, Some(run)).map_err(|refusal| refuse.because(&refusal))?;
+        refuse.log(&Refusal::Declined(plain(why)));
+        Ok(Response::new(wire::Empty {}))
+    }
+
     async fn status(self: Arc<Self>, request: Request<wire::StatusRequest>) -> Answered<wire::StatusReply> {
         let Caller { name, address, role } = self.caller(&request);
         match role {
@@ -237,15 +248,17 @@ pub(crate) struct Refuse {
 }
 
 impl Refuse {
-    pub(crate) fn because(&self, refusal: &Refusal) -> Status {
+    /// Logs the refusal; returns its sentence.
+    fn log(&self, refusal: &Refusal) -> String {
         let (client, peer) = (self.name.as_deref().map(plain), self.address.clone());
         let why = plain(&refusal.to_string());
-        (self.service.coordinator.log)(&Event::Refused {
-            client,
-            peer,
-            code: refusal.code(),
-            why: why.clone(),
-        });
+        let event = Event::Refused { client, peer, code: refusal.code(), why: why.clone() };
+        (self.service.coordinator.log)(&event);
+        why
+    }
+
+    pub(crate) fn because(&self, refusal: &Refusal) -> Status {
+        let why = self.log(refusal);
         let code = if refusal.passing() { tonic::Code::Unavailable } else { tonic::Code::FailedPrecondition };
         let mut status = Status::new(code, why);
         status.metadata_mut().insert(CODE, tonic::metadata::MetadataValue::from_static(refusal.code()));

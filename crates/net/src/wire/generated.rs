@@ -5,7 +5,7 @@ pub struct Empty {}
 /// The first request on a connection.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HelloRequest {
-    /// Version of the protocol that the client speaks: 2. The server refuses any other than its own.
+    /// Version of the protocol that the client speaks: 3. The server refuses any other than its own.
     #[prost(uint32, tag = "1")]
     pub protocol: u32,
     /// Version of the client program, for people.
@@ -55,6 +55,15 @@ pub struct Welcome {
     /// reads it with this schema, and must not take part if a column is missing.
     #[prost(string, tag = "13")]
     pub schema: ::prost::alloc::string::String,
+    /// The label statistic that surveys will ask for, as JSON (see Survey), so that a site can decide before it takes part.
+    #[prost(string, tag = "14")]
+    pub ask: ::prost::alloc::string::String,
+    /// Local epochs per round.
+    #[prost(uint32, tag = "15")]
+    pub epochs: u32,
+    /// Whether clients evaluate models on their hold-outs, since the server has no test set.
+    #[prost(bool, tag = "16")]
+    pub clients_evaluate: bool,
 }
 /// A client's statistics of its table's columns of numbers without centre and scale.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -267,9 +276,26 @@ pub struct Counts {
     /// Sum of the cross-entropy loss over the samples: finite and not negative.
     #[prost(double, tag = "3")]
     pub loss: f64,
-    /// Number of samples by true and predicted class: the confusion matrix row by row, one row per true class.
+    /// Number of samples by true and predicted class: the confusion matrix row by row, one row per true class. Empty if the
+    /// site discloses only how many samples were classified correctly.
     #[prost(uint64, repeated, tag = "4")]
     pub confusion: ::prost::alloc::vec::Vec<u64>,
+    /// Number of samples that were classified correctly.
+    #[prost(uint64, tag = "5")]
+    pub correct: u64,
+    /// Number of samples.
+    #[prost(uint64, tag = "6")]
+    pub total: u64,
+}
+/// A site that will not take part.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Declined {
+    /// The run, as Welcome names it.
+    #[prost(string, tag = "1")]
+    pub run: ::prost::alloc::string::String,
+    /// The reason, for people.
+    #[prost(string, tag = "2")]
+    pub why: ::prost::alloc::string::String,
 }
 /// A question of the operator.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -523,6 +549,28 @@ pub mod federation_client {
                 .insert(GrpcMethod::new("fedtvd.v1.Federation", "Judge"));
             self.inner.unary(req, path, codec).await
         }
+        /// States that the client will not take part, since the site's policy does not allow what the server asks for.
+        pub async fn decline(
+            &mut self,
+            request: impl tonic::IntoRequest<super::Declined>,
+        ) -> std::result::Result<tonic::Response<super::Empty>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/fedtvd.v1.Federation/Decline",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("fedtvd.v1.Federation", "Decline"));
+            self.inner.unary(req, path, codec).await
+        }
         /// The state of the federation. For the operator, whose certificate is the server's own.
         pub async fn status(
             &mut self,
@@ -609,6 +657,11 @@ pub mod federation_server {
         async fn judge(
             self: std::sync::Arc<Self>,
             request: tonic::Request<super::Counts>,
+        ) -> std::result::Result<tonic::Response<super::Empty>, tonic::Status>;
+        /// States that the client will not take part, since the site's policy does not allow what the server asks for.
+        async fn decline(
+            self: std::sync::Arc<Self>,
+            request: tonic::Request<super::Declined>,
         ) -> std::result::Result<tonic::Response<super::Empty>, tonic::Status>;
         /// The state of the federation. For the operator, whose certificate is the server's own.
         async fn status(
@@ -989,6 +1042,49 @@ pub mod federation_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = JudgeSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/fedtvd.v1.Federation/Decline" => {
+                    #[allow(non_camel_case_types)]
+                    struct DeclineSvc<T: Federation>(pub Arc<T>);
+                    impl<T: Federation> tonic::server::UnaryService<super::Declined>
+                    for DeclineSvc<T> {
+                        type Response = super::Empty;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::Declined>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Federation>::decline(inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = DeclineSvc(inner);
                         let codec = tonic_prost::ProstCodec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(

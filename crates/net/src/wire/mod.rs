@@ -17,7 +17,7 @@ pub(crate) use version::VERSION;
 pub use version::VersionMismatch;
 
 /// Version of this protocol, incremented by every change that an old peer would misread.
-pub const PROTOCOL: u32 = 2;
+pub const PROTOCOL: u32 = 3;
 
 /// Chunk size: bytes of a job, a model or an update in one message.
 pub const CHUNK: usize = 32 << 10;
@@ -59,8 +59,11 @@ mod tests {
             classes: vec![text("c")],
             version: text("v"),
             schema: text("t"),
+            ask: text("a"),
+            epochs: 5,
+            clients_evaluate: true,
         };
-        let bytes = b"\x08\x01\x12\x01r\x18\x02\x22\x01n\x2a\x01w\x30\x03\x38\x01\x42\x01s\x4a\x01m\x50\x04\x5a\x01c\x62\x01v\x6a\x01t";
+        let bytes = b"\x08\x01\x12\x01r\x18\x02\x22\x01n\x2a\x01w\x30\x03\x38\x01\x42\x01s\x4a\x01m\x50\x04\x5a\x01c\x62\x01v\x6a\x01t\x72\x01a\x78\x05\x80\x01\x01";
         assert_eq!(welcome.encode_to_vec(), bytes);
         let column = ColumnStatistic { count: 10, mean: 2.0, squares: 2.0 };
         let columns = ColumnStatistics { run: text("r"), size: 5, columns: vec![column] };
@@ -69,8 +72,13 @@ mod tests {
         assert_eq!(CompleteSchema { schema: text("t") }.encode_to_vec(), b"\x0a\x01t");
         let enrolment = Enrolment { run: text("r"), size: 5, statistic: text("s"), holdout: 6 };
         assert_eq!(enrolment.encode_to_vec(), b"\x0a\x01r\x10\x05\x1a\x01s\x20\x06");
-        let counts = Counts { run: text("r"), round: 1, loss: 2.0, confusion: vec![3, 4] };
-        assert_eq!(counts.encode_to_vec(), b"\x0a\x01r\x10\x01\x19\0\0\0\0\0\0\0\x40\x22\x02\x03\x04");
+        let counts =
+            Counts { run: text("r"), round: 1, loss: 2.0, confusion: vec![3, 4], correct: 5, total: 6 };
+        assert_eq!(
+            counts.encode_to_vec(),
+            b"\x0a\x01r\x10\x01\x19\0\0\0\0\0\0\0\x40\x22\x02\x03\x04\x28\x05\x30\x06"
+        );
+        assert_eq!(Declined { run: text("r"), why: text("w") }.encode_to_vec(), b"\x0a\x01r\x12\x01w");
         let failure = Failure { run: text("r"), round: 1, why: text("w") };
         assert_eq!(failure.encode_to_vec(), b"\x0a\x01r\x10\x01\x1a\x01w");
         let transfer = Transfer { round: 1, bytes: 2 };

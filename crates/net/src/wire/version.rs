@@ -67,7 +67,7 @@ mod tests {
     #[test]
     fn a_mismatch_names_both_protocols_and_both_programs() {
         let error = VersionMismatch::at_client(7, "").unwrap_err().to_string();
-        assert!(error.starts_with("the server speaks protocol 7 and this client protocol 2;"), "{error}");
+        assert!(error.starts_with("the server speaks protocol 7 and this client protocol 3;"), "{error}");
         assert!(error.ends_with(&format!("(server unknown, client {VERSION})")), "{error}");
     }
 

@@ -25,7 +25,7 @@ async fn a_client_that_lies_about_evaluations_counts_with_far_more_samples_than_
     let join = |client: ClientId, attack| {
         let (server, security, folder) = (running.address(), stage.security(client), stage.path("state"));
         let data = client::SiteData::Samples { samples: samples(), class_names: class_names.clone() };
-        let options = client::Options { server, security, data, folder, attack };
+        let options = client::Options { attack, ..client::Options::new(server, security, data, folder) };
         let report = |progress: &Progress| assert!(!matches!(progress, Progress::Refused(_)), "{progress:?}");
         tokio::spawn(async move { client::join(options, &report).await })
     };

@@ -121,7 +121,7 @@ async fn misreported_with_loss(mode: &str) -> (Option<f64>, Option<f64>, Option<
         } else {
             (found.loss, found.confusion[0], found.confusion[1]) = (f64::NAN, 5, 15);
         }
-        puppet.link.evaluate(&run, 0, found).await.unwrap();
+        puppet.link.evaluate(&run, 0, found.into()).await.unwrap();
     }
     drop(puppets);
     tokio::task::block_in_place(|| running.finish());

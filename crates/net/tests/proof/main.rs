@@ -3,11 +3,13 @@
 
 mod bad_updates;
 mod columns;
+mod double;
 mod false_evaluation;
 mod identity;
 mod leaving;
 mod liar;
 mod one_hot;
+mod policy;
 mod puppet;
 mod rollback;
 mod roster;

@@ -194,11 +194,11 @@ async fn without_a_test_set_the_rounds_clients_evaluate_the_model_and_send_count
         };
         let mut found = Evaluation::empty(10);
         found.confusion[..2].copy_from_slice(&[30, 10]);
-        assert_eq!(code(puppet.link.evaluate(&run, round, found.clone()).await), "bad-counts");
+        assert_eq!(code(puppet.link.evaluate(&run, round, found.clone().into()).await), "bad-counts");
         found.confusion[..2].copy_from_slice(&[5, 15]);
         found.loss = 40.0;
-        assert_eq!(code(puppet.link.evaluate(&run, round + 1, found.clone()).await), "not-judging");
-        puppet.link.evaluate(&run, round, found).await.unwrap();
+        assert_eq!(code(puppet.link.evaluate(&run, round + 1, found.clone().into()).await), "not-judging");
+        puppet.link.evaluate(&run, round, found.into()).await.unwrap();
     }
     drop(puppets);
     tokio::task::block_in_place(|| running.finish());
@@ -277,7 +277,7 @@ async fn a_site_with_other_class_names_reports_them_and_leaves() {
     let (server, security) = (running.address(), stage.security(0));
     let (samples, folder) = (data.samples, stage.path("state"));
     let data = client::SiteData::Samples { samples, class_names };
-    let options = client::Options { server, security, data, folder, attack: None };
+    let options = client::Options::new(server, security, data, folder);
     let error = client::join(options, &|_| {}).await.unwrap_err().to_string();
     assert!(error.starts_with("the federation's classes are T-shirt, trouser"), "{error}");
     running.stop();

@@ -99,7 +99,7 @@ async fn a_client_refuses_a_server_of_another_protocol_and_names_both_versions()
         let folder = tempfile::tempdir().unwrap().path().to_owned();
         let (samples, class_names) = (data.samples, data.class_names);
         let data = client::SiteData::Samples { samples, class_names };
-        let options = client::Options { server, security, data, folder, attack: None };
+        let options = client::Options::new(server, security, data, folder);
         let error = client::join(options, &|_| {}).await.unwrap_err().to_string();
         assert_eq!(error, sentence);
     }

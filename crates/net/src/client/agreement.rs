@@ -1,0 +1,61 @@
+//! What a site would agree to by joining: what the server announces, beside what the site's policy allows. Whatever the
+//! server announces, every job is checked again when it arrives.
+
+use crate::client::policy::{Disclosure, Policy, Violation};
+use crate::wire;
+use fedtvd_core::labels::Ask;
+use fedtvd_core::model::{Layout, Network, NetworkError};
+use fedtvd_nn::Cpu;
+
+/// Checks what the server's welcome announces.
+pub(crate) fn check_welcome(policy: &Policy, welcome: &wire::Welcome) -> Result<(), Violation> {
+    policy.check_strategy(&welcome.strategy)?;
+    policy.check_epochs(welcome.epochs)?;
+    // A statistic that cannot be read is refused when the survey asks for it.
+    serde_json::from_str(&welcome.ask).map_or(Ok(()), |ask| policy.check_statistic(ask))
+}
+
+/// Checks a model's size and the memory that training it takes, before any of it is allocated.
+pub(crate) fn check_network(
+    policy: &Policy,
+    network: &Network,
+    layout: &Layout,
+    batch: usize,
+) -> Result<Result<(), Violation>, NetworkError> {
+    let model = policy.check_model(4 * layout.len() as u128);
+    let memory = Cpu::training_memory(network, batch)?;
+    Ok(model.and_then(|()| policy.check_memory(memory)))
+}
+
+/// The largest job for a model of this layout: the model, two carried vectors of its length, and a head.
+pub(crate) fn largest_job(layout: &Layout) -> u64 {
+    12 * layout.len() as u64 + (1 << 20)
+}
+
+/// What would leave the site, in plain words.
+pub fn disclosures(policy: &Policy, welcome: &wire::Welcome, open_columns: usize) -> Vec<String> {
+    let mut leaves = vec!["at enrolment: number of training samples, size of the hold-out".to_owned()];
+    match serde_json::from_str(&welcome.ask) {
+        Ok(Ask::Nothing) => {}
+        Ok(ask) => leaves.push(format!("at enrolment: {ask}")),
+        Err(_) => leaves.push("at enrolment: a label statistic that this version does not know".to_owned()),
+    }
+    if open_columns > 0 {
+        leaves.push(format!(
+            "before the first round: count, mean and sum of squared deviations of {open_columns} columns"
+        ));
+    }
+    leaves.push(
+        "in each round: the trained model, vectors that the strategy sends with it, number of steps, reach, mean training loss \
+         of the first and of the last epoch; or why there is no update"
+            .to_owned(),
+    );
+    if welcome.clients_evaluate {
+        leaves.push(match policy.evaluation {
+            Disclosure::Nothing => "after each round: nothing about the hold-out".to_owned(),
+            Disclosure::Counts => "after each round: correct, total and loss on the hold-out".to_owned(),
+            Disclosure::Confusion => "after each round: confusion matrix and loss on the hold-out".to_owned(),
+        });
+    }
+    leaves
+}
