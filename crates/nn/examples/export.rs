@@ -31,6 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             pull: None,
             push: None,
             offsets: None,
+            class_weights: None,
         };
         cpu.pass(&mut params, &[0, 1, 2, 3], &pass)?;
         std::fs::write(directory.join(format!("{}.safetensors", model.name)), params.to_safetensors())?;

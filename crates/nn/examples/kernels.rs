@@ -41,6 +41,7 @@ fn main() {
         pull: None,
         push: None,
         offsets: None,
+        class_weights: None,
     };
     let mut work = |times: u32| match mode.as_str() {
         "train" => {

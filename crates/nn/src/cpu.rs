@@ -193,7 +193,7 @@ impl Cpu {
         }
     }
 
-    /// One optimiser step on `rows`; the sum of the batch's losses.
+    /// One optimiser step on `rows`; the sum of the batch's losses, each times its weight.
     fn train(
         &mut self,
         params: &mut Params,
@@ -213,6 +213,7 @@ impl Cpu {
             &output.map,
             &self.labels,
             pass.offsets,
+            pass.class_weights,
             Some(&mut buffers.gradients[output.gradient]),
         );
         if !loss.is_finite() {
@@ -259,12 +260,14 @@ impl Trainer for Cpu {
                 ("numbers to pull to", pass.pull.map(|pull| pull.anchor.len()), trainable),
                 ("numbers to push", pass.push.map(<[f32]>::len), trainable),
                 ("offsets to the logits", pass.offsets.map(<[f32]>::len), self.classes),
+                ("class weights", pass.class_weights.map(<[f32]>::len), self.classes),
             ],
         )?;
         self.reserve(pass.batch.min(rows.len()));
         if !pass.keep_velocity {
             self.velocity.fill(0.0);
         }
+        let total: f64 = rows.iter().map(|row| pass.weight(self.samples.labels()[*row as usize])).sum();
         let mut report = PassReport { steps: 0, losses: [0.0; 2] };
         let mut order = std::mem::take(&mut self.order);
         for epoch in pass.first_epoch..pass.first_epoch + pass.epochs {
@@ -284,7 +287,7 @@ impl Trainer for Cpu {
                 sum += loss;
                 report.steps += 1;
             }
-            report.losses[1] = sum / rows.len() as f64;
+            report.losses[1] = if total == 0.0 { 0.0 } else { sum / total };
             if epoch == pass.first_epoch {
                 report.losses[0] = report.losses[1];
             }
@@ -306,7 +309,7 @@ impl Trainer for Cpu {
             self.forward(&params.values, &mut Mode::Evaluation);
             let Bound { buffers, output, .. } = &self.bound;
             let values = &buffers.values[output.value];
-            evaluation.loss += cross_entropy(values, &output.map, &self.labels, offsets, None);
+            evaluation.loss += cross_entropy(values, &output.map, &self.labels, offsets, None, None);
             for (n, &label) in self.labels.iter().enumerate() {
                 let place = label as usize * self.classes + prediction(values, &output.map, n);
                 evaluation.confusion[place] += 1;
@@ -338,7 +341,7 @@ mod tests {
             let local = fedtvd_core::train::Local { epochs: 60, ..Default::default() };
             let mut params = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
             let mut cpu = Cpu::new(&network, samples).unwrap();
-            let report = cpu.pass(&mut params, &rows, &local.pass(Key::of(1), None)).unwrap();
+            let report = cpu.pass(&mut params, &rows, &local.pass(Key::of(1), None, None)).unwrap();
             assert!(report.losses[1] < 0.9 * report.losses[0], "{lines:?}: {:?}", report.losses);
             let predictions = cpu.predictions(&params, &rows).unwrap();
             let hits = rows.iter().zip(&predictions).filter(|(row, class)| **row % 2 == **class).count();
@@ -367,6 +370,7 @@ mod tests {
             pull: None,
             push: None,
             offsets: None,
+            class_weights: None,
         };
         let start = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
         let trained = |isa: Isa| {

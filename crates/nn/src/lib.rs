@@ -16,7 +16,7 @@
 //! let network = models::named("logistic", samples.shape(), samples.classes())?;
 //! let mut cpu = Cpu::new(&network, samples)?;
 //! let mut params = Params::initial(Arc::new(Layout::of(&network)?), 1);
-//! let pass = Local { epochs: 1, batch: 2, ..Local::default() }.pass(Key::of(1), None);
+//! let pass = Local { epochs: 1, batch: 2, ..Local::default() }.pass(Key::of(1), None, None);
 //! let report = cpu.pass(&mut params, &[0, 1, 2, 3], &pass)?;
 //! assert_eq!(report.steps, 2);
 //! # Ok(())

@@ -1,12 +1,13 @@
-//! Softmax cross-entropy with offsets to the logits:
+//! Softmax cross-entropy with offsets to the logits and class weights w:
 //!
 //! ```text
 //! z = logits + offsets,   loss = ln Σ_c exp z_c - z_y,   d loss / d logits = softmax(z) - onehot(y)
+//! loss of a batch = Σ w_y loss / Σ w_y, and 0 if all of its weights are 0
 //! ```
 
 use crate::map::Map;
 
-/// Sum of the batch's losses; the gradient of their mean goes to `gradient` if there is one.
+/// Sum of the batch's losses, each times its weight; the gradient of their weighted mean goes to `gradient` if there is one.
 ///
 /// Lanes beyond the last sample get a gradient of zero.
 pub(crate) fn cross_entropy(
@@ -14,11 +15,14 @@ pub(crate) fn cross_entropy(
     map: &Map,
     labels: &[u32],
     offsets: Option<&[f32]>,
+    weights: Option<&[f32]>,
     mut gradient: Option<&mut [f32]>,
 ) -> f64 {
     let classes = map.shape[0];
     let mut total = 0.0;
-    let share = 1.0 / labels.len() as f64;
+    let weight = |label: u32| weights.map_or(1.0, |weights| f64::from(weights[label as usize]));
+    let whole: f64 = labels.iter().map(|&label| weight(label)).sum();
+    let share = if whole == 0.0 { 0.0 } else { 1.0 / whole };
     if let Some(gradient) = gradient.as_deref_mut() {
         gradient[..labels.len().div_ceil(map.lanes) * map.group()].fill(0.0);
     }
@@ -30,11 +34,12 @@ pub(crate) fn cross_entropy(
         // A maximum that is NaN if any value is.
         let largest = (0..classes).map(z).fold(f64::NEG_INFINITY, |m, z| if z <= m { m } else { z });
         let sum: f64 = (0..classes).map(|class| (z(class) - largest).exp()).sum();
-        total += sum.ln() + largest - z(label as usize);
+        total += weight(label) * (sum.ln() + largest - z(label as usize));
         if let Some(gradient) = gradient.as_deref_mut() {
             for class in 0..classes {
                 let hit = f64::from(u8::from(class == label as usize));
-                gradient[at(class)] = (((z(class) - largest).exp() / sum - hit) * share) as f32;
+                gradient[at(class)] =
+                    (((z(class) - largest).exp() / sum - hit) * (weight(label) * share)) as f32;
             }
         }
     }
@@ -89,7 +94,7 @@ mod tests {
             let case = &golden[name];
             let offsets: Vec<f32> = numbers(&case["offsets"]).into_iter().map(|o| o as f32).collect();
             let mut gradient = vec![9.0; 4 * 8];
-            let loss = cross_entropy(&logits, &map, &labels, Some(&offsets), Some(&mut gradient)) / 3.0;
+            let loss = cross_entropy(&logits, &map, &labels, Some(&offsets), None, Some(&mut gradient)) / 3.0;
             let right = case["loss"].as_f64().unwrap();
             // Offsets and gradients are f32 here.
             assert!((loss - right).abs() < 1e-6 * right, "{name}: {loss} {right}");
@@ -100,6 +105,40 @@ mod tests {
             let empty: f32 = gradient.chunks(8).flat_map(|lanes| &lanes[3..]).map(|g| g.abs()).sum();
             assert_eq!(empty, 0.0, "lanes without a sample");
         }
+    }
+
+    #[test]
+    fn class_weights_are_those_of_pytorch() {
+        // `make_class_weights.py` beside it computed it.
+        let golden: Value = serde_json::from_str(include_str!("../tests/golden/class_weights.json")).unwrap();
+        let map = Map { shape: [4, 1, 1], border: 0, lanes: 8 };
+        let mut logits = vec![0.0; 4 * 8];
+        for (place, z) in numbers(&golden["logits"]).into_iter().enumerate() {
+            logits[place % 4 * 8 + place / 4] = z as f32;
+        }
+        let labels: Vec<u32> = numbers(&golden["labels"]).into_iter().map(|label| label as u32).collect();
+        for (name, case) in golden["cases"].as_object().unwrap() {
+            let [offsets, weights] = ["offsets", "weights"]
+                .map(|key| numbers(&case[key]).into_iter().map(|x| x as f32).collect::<Vec<f32>>());
+            let mut gradient = vec![9.0; 4 * 8];
+            let sum =
+                cross_entropy(&logits, &map, &labels, Some(&offsets), Some(&weights), Some(&mut gradient));
+            let right = case["sum"].as_f64().unwrap();
+            // All inputs are exact in f32, and sums are in f64.
+            assert!((sum - right).abs() < 1e-13 * right, "{name}: {sum} {right}");
+            for (place, right) in numbers(&case["gradient"]).into_iter().enumerate() {
+                let found = f64::from(gradient[place % 4 * 8 + place / 4]);
+                assert!((found - right).abs() <= 1e-7 * right.abs(), "{name}: {found} {right}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_batch_without_weight_has_no_loss_and_no_gradient() {
+        let map = Map { shape: [2, 1, 1], border: 0, lanes: 8 };
+        let mut gradient = vec![9.0; 16];
+        let loss = cross_entropy(&[0.5; 16], &map, &[1, 1], None, Some(&[3.0, 0.0]), Some(&mut gradient));
+        assert_eq!((loss, gradient), (0.0, vec![0.0; 16]));
     }
 
     #[test]

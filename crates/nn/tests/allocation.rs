@@ -63,6 +63,7 @@ fn training_allocates_nothing_after_its_first_pass_and_resnet18_stays_small() {
             pull: None,
             push: None,
             offsets: None,
+            class_weights: None,
         };
         cpu.pass(&mut params, &rows, &pass).unwrap();
         if name == "resnet18" {

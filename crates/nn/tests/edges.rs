@@ -35,6 +35,7 @@ fn pass(lr: f64, batch: usize) -> Pass<'static> {
         pull: None,
         push: None,
         offsets: None,
+        class_weights: None,
     }
 }
 

@@ -35,6 +35,7 @@ fn pass(lr: f64, momentum: f64) -> Pass<'static> {
         pull: None,
         push: None,
         offsets: None,
+        class_weights: None,
     }
 }
 

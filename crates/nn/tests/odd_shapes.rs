@@ -84,6 +84,7 @@ fn one_step(batch: usize) -> Pass<'static> {
         pull: None,
         push: None,
         offsets: None,
+        class_weights: None,
     }
 }
 

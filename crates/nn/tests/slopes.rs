@@ -27,6 +27,7 @@ fn one_step() -> Pass<'static> {
         pull: None,
         push: None,
         offsets: None,
+        class_weights: None,
     }
 }
 

@@ -64,7 +64,7 @@ pub fn estimate(
     let mut cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples))?;
     let mut params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
     let local = &experiment.run.local;
-    let pass = fedtvd_core::train::Pass { epochs: 1, ..local.pass(Key::of(experiment.seed), None) };
+    let pass = fedtvd_core::train::Pass { epochs: 1, ..local.pass(Key::of(experiment.seed), None, None) };
     let batch = local.batch.min(setup.samples.train_rows());
     let rows: Vec<u32> = (0..batch as u32).collect();
     let train = fastest(|| cpu.pass(&mut params, &rows, &pass).map(drop))? / batch as f64;

@@ -5,7 +5,7 @@ use crate::configuration::{ClassMismatch, Experiment, LiarsError};
 use crate::directory::digest;
 use fedtvd_core::model::{Layout, Network, NetworkError, Shape};
 use fedtvd_core::round::ClientData;
-use fedtvd_core::train::Samples;
+use fedtvd_core::train::{ClassWeightsError, Samples};
 use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
@@ -89,6 +89,9 @@ pub enum SetupError {
     /// The reference.
     #[error(transparent)]
     Reference(#[from] ClassMismatch),
+    /// The class weights.
+    #[error("local.class_weights: {0}")]
+    ClassWeights(#[from] ClassWeightsError),
     /// The liars.
     #[error(transparent)]
     Liars(#[from] LiarsError),
@@ -110,6 +113,7 @@ impl Setup {
         let deck = Deck::new(samples, data.loaded.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = *experiment;
         let reference = experiment.reference.resolve(samples.classes())?;
+        experiment.run.class_weights.check(samples.classes())?;
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
         let dealt = experiment.split.deal(&deck, &terms)?;
         let split_hash = dealt.hash();

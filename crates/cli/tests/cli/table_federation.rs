@@ -136,8 +136,10 @@ fn file(ground: &Ground, run: &str, name: &str) -> Vec<u8> {
 #[test]
 fn sites_with_other_columns_categories_and_scales_train_to_the_bits_of_a_simulation() {
     let ground = Ground::new(false);
-    for mode in ["paper", "hardened"] {
-        let settings = ground.settings(&[&format!("strategy.mode={mode}")]);
+    for (mode, weights) in [("paper", "equal"), ("hardened", "inverse")] {
+        let (mode_set, weights_set) =
+            (format!("strategy.mode={mode}"), format!("local.class_weights={weights}"));
+        let settings = ground.settings(&[&mode_set, &weights_set]);
         let (simulated, federated) = (format!("simulated-{mode}"), format!("federated-{mode}"));
         ground.federate(&federated, &settings, &[]);
         simulate(&ground, &simulated, &federated, &[]);
@@ -147,6 +149,11 @@ fn sites_with_other_columns_categories_and_scales_train_to_the_bits_of_a_simulat
         let [model, same] = both("model.safetensors");
         assert!(model == same, "{mode}");
     }
+    simulate(&ground, "unweighted", "federated-hardened", &["--set", "local.class_weights=equal"]);
+    assert!(
+        file(&ground, "unweighted", "model.safetensors")
+            != file(&ground, "simulated-hardened", "model.safetensors")
+    );
     // The caps of hardened mode reach centres and scales: ward a has half of all patients.
     assert_ne!(
         file(&ground, "simulated-paper", "schema.toml"),
@@ -181,7 +188,8 @@ fn a_schema_with_centres_and_scales_needs_no_statistics_and_no_roster() {
 #[test]
 fn a_site_that_flips_the_labels_of_its_table_does_what_a_liar_of_a_simulation_does() {
     let ground = Ground::new(false);
-    let settings = ground.settings(&[]);
+    // A liar's class weights are those of its flipped labels.
+    let settings = ground.settings(&["local.class_weights=inverse"]);
     ground.federate("federated", &settings, &["--attack", "label-flip"]);
     simulate(&ground, "simulated", "federated", &["--set", "attack.kind=label-flip"]);
     simulate(&ground, "honest", "federated", &[]);

@@ -207,6 +207,23 @@ fn resume_and_verify_notice_a_changed_schema() {
 }
 
 #[test]
+fn class_weights_for_another_number_of_classes_are_refused_by_a_dry_run() {
+    let clinic = Clinic::new();
+    let (set, out) = (format!("data.set={}", clinic.path("patients.csv")), clinic.path("run"));
+    let base = ["run", "--dry-run", "--out", &out, "--set", &set, "--set", "data.label=sick"];
+    let dry = |weights: &str| {
+        let weights = format!("local.class_weights={weights}");
+        fedtvd(&[&base[..], &["--set", "split.clients=2", "--set", &weights]].concat())
+    };
+    let refused = dry("[1, 5, 1]");
+    assert_eq!(refused.code, 2, "{}", refused.out);
+    let sentence = "local.class_weights: 3 numbers were given, but there are 2 classes";
+    assert!(refused.err.contains(sentence), "{}", refused.err);
+    assert_eq!(dry("[1, 5]").code, 0);
+    assert_eq!(dry("inverse").code, 0);
+}
+
+#[test]
 fn a_wrong_schema_is_refused_with_its_file_and_what_would_have_been_right() {
     let clinic = Clinic::new();
     let schema = clinic.path("schema.toml");

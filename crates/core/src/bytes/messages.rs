@@ -13,7 +13,7 @@ use crate::model::{Layout, Params};
 use crate::round::{ClientId, Job, Offer, Profile, Report, State, Upload};
 use crate::rules::Extent;
 use crate::stream::Key;
-use crate::train::Local;
+use crate::train::{ClassWeights, Local};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,6 +27,9 @@ struct JobHeader {
     round: u32,
     strategy: String,
     local: Local,
+    // Left out if equal: jobs without class weights keep their bytes, and an older client refuses those with weights.
+    #[serde(default, skip_serializing_if = "ClassWeights::are_equal")]
+    class_weights: ClassWeights,
     reference: Reference,
 }
 
@@ -59,6 +62,7 @@ impl Job {
             round: offer.round,
             strategy: offer.strategy.clone(),
             local: offer.local,
+            class_weights: offer.class_weights.clone(),
             reference: offer.reference.clone(),
         }
     }
@@ -70,6 +74,7 @@ impl Job {
             round: header.round,
             strategy: header.strategy,
             local: header.local,
+            class_weights: header.class_weights,
             reference: header.reference,
             params: Arc::new(reader.take_params(layout)?),
             carried: Arc::new(reader.take_carried(layout)?),

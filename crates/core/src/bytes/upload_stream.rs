@@ -144,6 +144,7 @@ mod tests {
             round: 2,
             strategy: "scaffold".to_owned(),
             local: Local::default(),
+            class_weights: Default::default(),
             reference: Reference::uniform(2),
             params: Arc::new(params),
             carried: Arc::default(),

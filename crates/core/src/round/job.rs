@@ -5,7 +5,7 @@ use crate::memory::Memory;
 use crate::model::Params;
 use crate::round::ClientId;
 use crate::stream::Key;
-use crate::train::Local;
+use crate::train::{ClassWeights, Local};
 use std::sync::Arc;
 
 /// One client's work in one round. Nothing else is needed but the client's data and the memory named here.
@@ -30,6 +30,8 @@ pub struct Offer {
     pub strategy: String,
     /// How to train, with the round's learning rate.
     pub local: Local,
+    /// Weights of the classes in the clients' losses.
+    pub class_weights: ClassWeights,
     /// The reference label distribution Q, for losses that use it.
     pub reference: Reference,
     /// The global model.

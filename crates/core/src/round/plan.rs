@@ -10,6 +10,7 @@ pub fn plan(run: &Run, state: &State) -> Vec<Job> {
         round: state.round,
         strategy: run.strategy.label.clone(),
         local: run.local.in_round(state.round),
+        class_weights: run.class_weights.clone(),
         reference: state.reference.clone(),
         params: Arc::clone(&state.params),
         carried: Arc::clone(&state.carried),

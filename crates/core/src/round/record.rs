@@ -86,9 +86,9 @@ pub struct ClientRecord {
     /// How screening scaled its update down; null if it was within the bounds, or not screened.
     #[serde(default)]
     pub screened: Option<Screened>,
-    /// Mean training loss of its first local epoch.
+    /// Mean training loss of its first local epoch, with offsets and class weights.
     pub first_loss: Option<f64>,
-    /// Mean training loss of its last local epoch.
+    /// Mean training loss of its last local epoch, with offsets and class weights.
     pub last_loss: Option<f64>,
     /// Whether it had lost the memory named in its job; carried vectors are then no longer exact means.
     #[serde(skip_serializing_if = "std::ops::Not::not", default)]

@@ -6,7 +6,7 @@ use crate::model::{Layout, Params};
 use crate::round::enrolment;
 use crate::round::{ClientId, Profile, Refusal, Stratum};
 use crate::rules::{Carried, Strategy};
-use crate::train::Local;
+use crate::train::{ClassWeights, Local};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,6 +26,8 @@ pub struct Run {
     pub stratum: Option<Stratum>,
     /// How clients train.
     pub local: Local,
+    /// Weights of the classes in the clients' losses.
+    pub class_weights: ClassWeights,
     /// Minimum number of accepted updates, at least 1, and more in hardened mode; with fewer, a round leaves the model
     /// unchanged.
     pub quorum: usize,

@@ -98,7 +98,7 @@ pub struct Task<'a> {
     pub client: &'a ClientData,
     /// Local training settings.
     pub local: &'a Local,
-    /// The plain pass: epochs, key and loss offsets are set.
+    /// The plain pass: epochs, key, loss offsets and class weights are set.
     pub pass: Pass<'a>,
 }
 

@@ -59,8 +59,13 @@ pub enum ParamKind {
     },
     /// A list of strings, one per layer of a model; empty by default.
     Layers,
-    /// A label distribution: uniform (the default), aggregated, or one number per class.
-    Distribution,
+    /// One number per class, or a word.
+    PerClass {
+        /// The default, one of the words.
+        default: &'static str,
+        /// The allowed words.
+        words: &'static [&'static str],
+    },
 }
 
 /// A value that a parameter does not allow.
@@ -112,14 +117,13 @@ impl Param {
     /// The default; `None` for a seed, which follows the run's seed.
     pub fn default(&self) -> Option<Value> {
         Some(match self.kind {
-            ParamKind::Text { default } | ParamKind::Choice { default, .. } => {
-                Value::Text(default.to_owned())
-            }
+            ParamKind::Text { default }
+            | ParamKind::Choice { default, .. }
+            | ParamKind::PerClass { default, .. } => Value::Text(default.to_owned()),
             ParamKind::Whole { default, .. } => Value::Whole(default),
             ParamKind::Number { default, .. } => Value::Number(default),
             ParamKind::Flag { default } => Value::Flag(default),
             ParamKind::Layers => Value::List(Vec::new()),
-            ParamKind::Distribution => Value::Text("uniform".to_owned()),
             ParamKind::Seed => return None,
         })
     }
@@ -150,9 +154,7 @@ impl Param {
             },
             ParamKind::Flag { .. } => matches!(value, Value::Flag(_)),
             ParamKind::Layers => list(|item| matches!(item, Value::Text(_))),
-            ParamKind::Distribution => {
-                word(&["uniform", "aggregated"]) || list(|item| item.number().is_some())
-            }
+            ParamKind::PerClass { words, .. } => word(words) || list(|item| item.number().is_some()),
         };
         if fits { Ok(value) } else { Err(self.refusal(&value)) }
     }
@@ -188,7 +190,9 @@ impl fmt::Display for ParamKind {
             Self::Number { range, .. } => range.fmt(f),
             Self::Flag { .. } => f.write_str("true or false"),
             Self::Layers => f.write_str("a list of strings, one per layer"),
-            Self::Distribution => f.write_str("uniform, aggregated, or a list of numbers, one per class"),
+            Self::PerClass { words, .. } => {
+                write!(f, "{}, or a list of numbers, one per class", words.join(", "))
+            }
         }
     }
 }

@@ -18,12 +18,13 @@ pub fn train(
 ) -> Result<(Upload, Memory), ClientFailure> {
     let offer = &job.offer;
     let offsets = offsets(strategy, &client.counts, job);
+    let weights = offer.class_weights.of_client(&client.counts);
     let task = Task {
         base: &offer.params,
         carried: &offer.carried,
         client,
         local: &offer.local,
-        pass: offer.local.pass(job.key, offsets.as_deref()),
+        pass: offer.local.pass(job.key, offsets.as_deref(), weights.as_deref()),
     };
     let memory = memory.filter(|_| job.accepted.is_some());
     let trained = strategy.local.train(&task, memory, trainer)?;

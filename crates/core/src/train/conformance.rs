@@ -30,7 +30,7 @@ const TOLERANCE: f64 = 2e-3;
 /// Runs the whole suite; the error is the first property that does not hold.
 pub fn check(case: &Case<'_>) -> Result<(), String> {
     assert!(case.rows.len() >= 3, "the suite needs at least three rows");
-    let checks: [Check; 14] = [
+    let checks: [Check; 15] = [
         ("the same pass gives the same bits", repeats),
         ("four passes of one epoch equal one pass of four", continues),
         ("a batch smaller than the rows makes a step for each batch, the last one short", counts_steps),
@@ -45,6 +45,7 @@ pub fn check(case: &Case<'_>) -> Result<(), String> {
         ),
         ("Nesterov's momentum looks one step ahead", looks_ahead),
         ("offsets enter the training loss; equal ones change nothing", offsets_train),
+        ("class weights make the loss of a batch a weighted mean", class_weights_train),
         ("offsets enter an evaluation's loss and never its predictions", offsets_do_not_predict),
         ("an evaluation sees every row once and repeats", evaluates),
         ("an empty list of rows, a batch size of 0 and a missing row are refused", refuses),
@@ -66,6 +67,7 @@ fn plain(case: &Case<'_>) -> Pass<'static> {
         pull: None,
         push: None,
         offsets: None,
+        class_weights: None,
     }
 }
 
@@ -185,6 +187,37 @@ fn offsets_train(case: &Case<'_>) -> bool {
     let step = |i: usize| f64::from(plainly.values[i]) - f64::from(case.start.values[i]);
     differs_by(case.start, &after(case, &[Pass { offsets: Some(&equal), ..pass }]), step)
         && !differs_by(case.start, &after(case, &[Pass { offsets: Some(&tilted), ..pass }]), step)
+}
+
+/// A batch's loss and gradient are weighted means of those of its classes, and zero if all weights are.
+fn class_weights_train(case: &Case<'_>) -> bool {
+    if case.classes < 2 {
+        return true;
+    }
+    let Ok(evaluation) = (case.trainer)().evaluate(case.start, case.rows, None) else { return false };
+    let counts: Vec<u64> = evaluation.confusion.chunks(case.classes).map(|row| row.iter().sum()).collect();
+    let Some(class) = counts.iter().position(|count| *count > 0) else { return false };
+    let pass = plain(case);
+    let weighted = |own: f32, others: f32| {
+        let mut weights = vec![others; case.classes];
+        weights[class] = own;
+        let mut params = case.start.clone();
+        let weighted = Pass { class_weights: Some(&weights), ..pass };
+        let report = (case.trainer)().pass(&mut params, case.rows, &weighted);
+        (params, report.map_or(f64::NAN, |report| report.losses[0]))
+    };
+    let (plainly, (equal, _)) = (after(case, &[pass]), weighted(2.5, 2.5));
+    let ((own, own_loss), (others, others_loss)) = (weighted(1.0, 0.0), weighted(0.0, 1.0));
+    let ((mixed, mixed_loss), (unmoved, no_loss)) = (weighted(3.0, 1.0), weighted(0.0, 0.0));
+    let step = |model: &Params, i: usize| f64::from(model.values[i]) - f64::from(case.start.values[i]);
+    let (inside, outside) = (3.0 * counts[class] as f64, (case.rows.len() as u64 - counts[class]) as f64);
+    let mean = |own: f64, others: f64| (inside * own + outside * others) / (inside + outside);
+    differs_by(case.start, &equal, |i| step(&plainly, i))
+        && differs_by(case.start, &mixed, |i| mean(step(&own, i), step(&others, i)))
+        && !differs_by(case.start, &own, |i| step(&plainly, i))
+        && (mixed_loss - mean(own_loss, others_loss)).abs() < TOLERANCE * mixed_loss
+        && no_loss == 0.0
+        && unmoved.trainable() == case.start.trainable()
 }
 
 fn offsets_do_not_predict(case: &Case<'_>) -> bool {

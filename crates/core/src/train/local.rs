@@ -36,7 +36,12 @@ impl Local {
     }
 
     /// The plain pass: all epochs, nothing added to the gradient.
-    pub fn pass<'a>(&self, key: Key, offsets: Option<&'a [f32]>) -> Pass<'a> {
+    pub fn pass<'a>(
+        &self,
+        key: Key,
+        offsets: Option<&'a [f32]>,
+        class_weights: Option<&'a [f32]>,
+    ) -> Pass<'a> {
         Pass {
             epochs: self.epochs,
             first_epoch: 0,
@@ -47,6 +52,7 @@ impl Local {
             pull: None,
             push: None,
             offsets,
+            class_weights,
         }
     }
 

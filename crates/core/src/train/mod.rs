@@ -2,6 +2,7 @@
 //! `conformance` is the suite that every trainer must pass.
 
 pub(crate) mod augment;
+pub(crate) mod class_weights;
 pub mod client;
 pub mod conformance;
 pub(crate) mod local;
@@ -11,6 +12,7 @@ pub(crate) mod step;
 pub(crate) mod trainer;
 
 pub use augment::Augment;
+pub use class_weights::{ClassWeights, ClassWeightsError};
 pub use local::{Local, LocalRun};
 pub use pass::{Pass, Pull, Sgd};
 pub use samples::{Samples, SamplesError, Values};

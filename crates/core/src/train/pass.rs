@@ -49,9 +49,16 @@ pub struct Pass<'a> {
     pub push: Option<&'a [f32]>,
     /// Added to the logits inside the loss; one number per class.
     pub offsets: Option<&'a [f32]>,
+    /// Weights w of the classes in the loss, Σ w_y loss / Σ w_y over the samples of a batch; one number per class.
+    pub class_weights: Option<&'a [f32]>,
 }
 
 impl Pass<'_> {
+    /// The weight of a sample of this class in the loss.
+    pub fn weight(&self, class: u32) -> f64 {
+        self.class_weights.map_or(1.0, |weights| f64::from(weights[class as usize]))
+    }
+
     /// The order in which epoch `epoch` visits the rows.
     pub fn order(&self, epoch: u32, rows: &[u32]) -> Vec<u32> {
         let mut order = rows.to_vec();

@@ -16,7 +16,7 @@ pub trait Trainer: Send {
         pass: &Pass<'_>,
     ) -> Result<PassReport, TrainFailure>;
 
-    /// Evaluates in evaluation mode; `offsets` are added to the logits inside the loss and never to a prediction.
+    /// Evaluates in evaluation mode, without class weights; `offsets` are added to the logits inside the loss and never to a prediction.
     fn evaluate(
         &mut self,
         params: &Params,
@@ -30,7 +30,7 @@ pub trait Trainer: Send {
 pub struct PassReport {
     /// Optimiser steps made.
     pub steps: u64,
-    /// Mean loss per sample of the first and of the last epoch, while training.
+    /// Mean loss per sample of the first and of the last epoch, while training, with offsets and class weights.
     pub losses: [f64; 2],
 }
 

@@ -55,7 +55,7 @@ impl Trainer for Careless {
 #[test]
 fn every_field_that_a_trainer_ignores_is_detected() {
     let samples = samples();
-    let oversights: [Oversight; 10] = [
+    let oversights: [Oversight; 11] = [
         ("four passes of one", |pass| pass.keep_velocity = false),
         ("a batch smaller", |pass| pass.batch = pass.batch.max(3)),
         ("the order of samples", |pass| pass.key = Key::of(1)),
@@ -66,6 +66,7 @@ fn every_field_that_a_trainer_ignores_is_detected() {
         ("momentum adds", |pass| pass.sgd.momentum = 0.0),
         ("Nesterov", |pass| pass.sgd.nesterov = false),
         ("offsets enter the training", |pass| pass.offsets = None),
+        ("class weights", |pass| pass.class_weights = None),
     ];
     for (sentence, oversight) in oversights {
         let found = verdict(&|| Box::new(Careless(Exact::new(Regression(Arc::clone(&samples))), oversight)));

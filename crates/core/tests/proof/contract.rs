@@ -166,7 +166,7 @@ fn identical_clients_equal_centralised_training_if_a_method_agrees_and_trains_pl
     let mut trainer = Exact::new(Quadratic { rows: vec![row.clone()] });
     for round in 0..3 {
         let order = order.in_round(round);
-        let pass = order.pass(Key::of(0), None);
+        let pass = order.pass(Key::of(0), None, None);
         central = LocalRun::run(&central, &[0; 12], &order, &pass, None, None, &mut trainer).unwrap().params;
     }
     for spec in ALL.iter().filter(plain) {

@@ -10,6 +10,10 @@ pub(crate) trait Problem: Send {
     fn rows(&self) -> usize;
     /// Adds the gradient of one row's loss to `gradient` and returns the loss.
     fn gradient(&self, w: &[f32], row: u32, offsets: Option<&[f32]>, gradient: &mut [f64]) -> f64;
+    /// The class of one row, if there are classes.
+    fn label(&self, _row: u32) -> u32 {
+        0
+    }
     /// Loss, true class and predicted class of one row, and the number of classes.
     fn evaluate_row(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]);
 }
@@ -53,18 +57,25 @@ impl<P: Problem> Trainer for Exact<P> {
         if !pass.keep_velocity || self.velocity.len() != w.len() {
             self.velocity = vec![0.0; w.len()];
         }
+        let total: f64 = rows.iter().map(|row| pass.weight(self.problem.label(*row))).sum();
         let mut losses = [0.0; 2];
         for epoch in 0..pass.epochs {
             let mut sum = 0.0;
             for batch in pass.order(pass.first_epoch + epoch, rows).chunks(pass.batch) {
                 let mut gradient = vec![0.0; w.len()];
+                let mut weights = 0.0;
                 for &row in batch {
-                    sum += self.problem.gradient(w, row, pass.offsets, &mut gradient);
+                    let weight = pass.weight(self.problem.label(row));
+                    let mut slope = vec![0.0; w.len()];
+                    sum += weight * self.problem.gradient(w, row, pass.offsets, &mut slope);
+                    gradient.iter_mut().zip(slope).for_each(|(sum, slope)| *sum += weight * slope);
+                    weights += weight;
                 }
-                let mean: Vec<f32> = gradient.iter().map(|g| (g / batch.len() as f64) as f32).collect();
+                let mean = |g: &f64| if weights == 0.0 { 0.0 } else { (g / weights) as f32 };
+                let mean: Vec<f32> = gradient.iter().map(mean).collect();
                 step(pass, w, &mut self.velocity, &mean);
             }
-            let loss = sum / rows.len() as f64;
+            let loss = if total == 0.0 { 0.0 } else { sum / total };
             if !loss.is_finite() {
                 return Err(TrainFailure::Diverged { epoch: pass.first_epoch + epoch, loss });
             }
@@ -164,6 +175,10 @@ impl Problem for Regression {
             }
         }
         -shares[label].ln()
+    }
+
+    fn label(&self, row: u32) -> u32 {
+        self.0.labels()[row as usize]
     }
 
     fn evaluate_row(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {

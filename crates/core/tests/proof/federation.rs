@@ -11,7 +11,8 @@ use fedtvd_core::round::{
 };
 use fedtvd_core::rules::{Strategy, notation};
 use fedtvd_core::train::{
-    Evaluation, Local, Pass, PassReport, Reach, Samples, Sgd, TrainFailure, Trainer, Values, client,
+    ClassWeights, Evaluation, Local, Pass, PassReport, Reach, Samples, Sgd, TrainFailure, Trainer, Values,
+    client,
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -50,6 +51,7 @@ pub(crate) fn run(label: &str, local: Local) -> Run {
         fraction: 1.0,
         stratum: None,
         local,
+        class_weights: ClassWeights::Equal,
         quorum: 1,
         mode: Mode::Paper,
         screen: 6.0,

@@ -22,7 +22,7 @@ fn the_proximal_gradient_is_the_golden_one() {
     let narrow = |value: &Value| numbers(value).into_iter().map(|x| x as f32).collect::<Vec<_>>();
     let (anchor, gradient) = (narrow(&golden["w_t"]), narrow(&check["grad_F"]));
     // One plain step of rate 1 moves by the gradient itself.
-    let mut pass = local(1, 1, 1.0, 0.0).pass(Key::of(0), None);
+    let mut pass = local(1, 1, 1.0, 0.0).pass(Key::of(0), None, None);
     pass.pull = Some(Pull { mu: number(&check["mu"]), anchor: &anchor });
     let start = narrow(&check["w"]);
     let mut w = start.clone();

@@ -3,10 +3,11 @@
 use crate::exact::{Exact, Problem, Quadratic};
 use crate::federation::{Federation, SKEWED, Site, bits, local, run, skewed, vector};
 use fedtvd_core::labels::Reference;
+use fedtvd_core::round::Run;
 use fedtvd_core::rules::{Settings, Spec};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
-use fedtvd_core::train::{Local, Pass, Pull, Sgd, Trainer, step};
+use fedtvd_core::train::{ClassWeights, Local, Pass, Pull, Sgd, Trainer, step};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -80,6 +81,23 @@ fn equal_offsets_reach_no_trainer() {
 }
 
 #[test]
+fn every_strategy_trains_with_class_weights_and_without_them_if_all_samples_weigh_the_same() {
+    let after = |label: &str, class_weights, counts: &[[u64; 3]]| {
+        after_four_rounds(skewed(Run { class_weights, ..run(label, rich()) }, counts))
+    };
+    let balanced = [[4, 4, 4], [9, 9, 9], [0, 5, 0]];
+    let costs = |costs: [f64; 3]| ClassWeights::given(costs.to_vec()).unwrap();
+    for spec in ALL {
+        let plain = after(spec.name, ClassWeights::Equal, &balanced);
+        assert_eq!(after(spec.name, ClassWeights::Inverse, &balanced), plain, "{}", spec.name);
+        assert_eq!(after(spec.name, costs([3.0; 3]), &balanced), plain, "{}", spec.name);
+        let models = [ClassWeights::Equal, ClassWeights::Inverse, costs([1.0, 5.0, 1.0])]
+            .map(|weights| after(spec.name, weights, &SKEWED));
+        assert!(models[0] != models[1] && models[0] != models[2] && models[1] != models[2], "{}", spec.name);
+    }
+}
+
+#[test]
 fn quality_weights_with_lambda_zero_are_fedavg() {
     let weighs = |spec: &&&Spec| spec.params.iter().any(|param| param.name == "lambda");
     for spec in ALL.iter().filter(weighs) {
@@ -108,7 +126,7 @@ fn four_passes_of_one_epoch_equal_one_pass_of_four() {
     let rows: Vec<_> = (0..7).map(|i| (vec![1.0 + f64::from(i), 2.0], vec![f64::from(i), -1.0])).collect();
     let numbers: Vec<u32> = (0..7).collect();
     let start = vector(&[0.5, 0.25]);
-    let whole = Pass { epochs: 4, batch: 2, ..rich().pass(Key::of(5), None) };
+    let whole = Pass { epochs: 4, batch: 2, ..rich().pass(Key::of(5), None, None) };
     let mut once = start.clone();
     Exact::new(Quadratic { rows: rows.clone() }).pass(&mut once, &numbers, &whole).unwrap();
     let mut parts = start;
@@ -159,7 +177,7 @@ proptest! {
             sgd,
             pull: mu.map(|mu| Pull { mu, anchor: &anchor }),
             push: pushed.then_some(&push[..]),
-            ..rich().pass(Key::of(0), None)
+            ..rich().pass(Key::of(0), None, None)
         };
         let (mut w, mut v) = (start.clone(), vec![0.0; 5]);
         for gradient in &gradients {

@@ -93,6 +93,7 @@ fn a_duplicate_answer_counts_once_and_two_different_ones_do_not_count() {
         fraction: 1.0,
         stratum: None,
         local: Local::default(),
+        class_weights: Default::default(),
         quorum: 1,
         mode: Mode::Paper,
         screen: 3.0,

@@ -4,6 +4,7 @@ use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::round::{Job, RoundRecord, State, Upload, plan};
 use fedtvd_core::strategy::ALL;
+use fedtvd_core::train::ClassWeights;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -65,6 +66,25 @@ fn jobs_and_updates_that_travel_as_bytes_give_the_same_bits() {
             assert_eq!(remote_round(&mut far), near.round(), "{}", spec.name);
             assert_eq!(far.state.to_bytes(), near.state.to_bytes(), "{}", spec.name);
         }
+    }
+}
+
+#[test]
+fn class_weights_travel_in_jobs_and_leave_no_trace_in_jobs_without_them() {
+    let (mut near, mut far) = (partial("fedavg"), partial("fedavg"));
+    let layout = Arc::clone(&near.state.params.layout);
+    let header = |federation: &Federation| {
+        let head = plan(&federation.run, &federation.state)[0].head();
+        String::from_utf8_lossy(&head).contains("class_weights")
+    };
+    assert!(!header(&near));
+    for weights in [ClassWeights::Inverse, ClassWeights::given(vec![0.1, 5.0, 1.0]).unwrap()] {
+        (near.run.class_weights, far.run.class_weights) = (weights.clone(), weights.clone());
+        assert!(header(&far));
+        let job = plan(&far.run, &far.state)[0].to_bytes();
+        assert_eq!(Job::from_bytes(&job, &layout).unwrap().offer.class_weights, weights);
+        assert_eq!(remote_round(&mut far), near.round());
+        assert_eq!(far.state.to_bytes(), near.state.to_bytes());
     }
 }
 

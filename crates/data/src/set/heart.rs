@@ -3,9 +3,10 @@
 //! `heart.toml` is the schema of the four files. Every fifth patient of each kind at each hospital is for testing.
 
 use super::catalogue::Entry;
+use super::labelled_rows::Rows;
 use super::load::{LoadError, Loaded};
 use super::places;
-use super::table::{Rows, TableData, open_table};
+use super::table::{TableData, open_table};
 use super::test_rows::{test_rows, train_first};
 use crate::split::Groups;
 use crate::table::{Columns, Schema};

@@ -7,6 +7,7 @@ mod folder;
 mod heart;
 mod idx;
 mod imbalance;
+mod labelled_rows;
 mod load;
 mod made_schema;
 mod npy;

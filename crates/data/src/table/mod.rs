@@ -4,6 +4,8 @@
 mod column_reader;
 mod columns;
 pub(crate) mod distinct;
+#[cfg(test)]
+pub(crate) mod example;
 mod infer;
 mod moments;
 mod profile;

@@ -202,40 +202,15 @@ fn categories(files: Vec<CategoryFile>) -> Vec<Category> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const TEXT: &str = r#"
-missing_values = ["", "-"]
-
-[label]
-column = "sick"
-classes = ["no", { name = "yes", values = ["yes", "ja"] }]
-
-[[column]]
-name = "age"
-kind = "number"
-bounds = [0.0, 120.0]
-centre = 50.0
-scale = 10.0
-missing = "indicator"
-
-[[column]]
-name = "town"
-kind = "category"
-categories = ["Rio", "Ulm"]
-unknown = "input"
-
-[[column]]
-name = "id"
-kind = "ignored"
-"#;
+    use crate::table::example::SCHEMA;
 
     #[test]
     fn what_is_written_in_a_schema_is_what_it_says() {
-        let schema: Schema = TEXT.parse().unwrap();
+        let schema: Schema = SCHEMA.parse().unwrap();
         assert_eq!(schema.inputs(), 2 + 3);
         assert_eq!(schema.class_names(), ["no", "yes"]);
-        assert_eq!(schema.label.classes[1].values, ["yes", "ja"]);
-        assert_eq!(schema.missing_values, ["", "-"]);
+        assert_eq!(schema.label.classes[1].values, ["yes", "1"]);
+        assert_eq!(schema.missing_values, ["", "?"]);
         let used: Vec<&str> = schema.used().map(|column| column.name.as_str()).collect();
         assert_eq!((used, schema.open().count()), (vec!["age", "town"], 0));
     }
@@ -243,8 +218,8 @@ kind = "ignored"
     #[test]
     fn a_wrong_schema_is_refused_with_its_column_and_what_would_have_been_right() {
         let wrong = |from: &str, to: &str| {
-            assert!(TEXT.contains(from), "{from}");
-            TEXT.replace(from, to).parse::<Schema>().unwrap_err().to_string()
+            assert!(SCHEMA.contains(from), "{from}");
+            SCHEMA.replacen(from, to, 1).parse::<Schema>().unwrap_err().to_string()
         };
         for (from, to, sentence) in [
             ("centre = 50.0", "", "column \"age\": centre and scale belong together; set both or neither"),
@@ -281,7 +256,7 @@ kind = "ignored"
                 "[]",
                 "column \"town\": no categories; list at least one, or set kind = \"ignored\"",
             ),
-            ("\"ja\"", "\"no\"", "label \"sick\": the value \"no\" is listed twice"),
+            ("\"1\"", "\"no\"", "label \"sick\": the value \"no\" is listed twice"),
             ("\"id\"", "\"sick\"", "column \"sick\": it is listed twice, or it is the label"),
             ("missing_values", "decimal = \"'\"\nmissing_values", "decimal = \"'\"; it must be one of ., ,"),
             (
@@ -293,6 +268,6 @@ kind = "ignored"
             assert_eq!(wrong(from, to), sentence);
         }
         let unknown = wrong("unknown =", "unknwon =");
-        assert!(unknown.contains("line 20") && unknown.contains("unknwon"), "{unknown}");
+        assert!(unknown.contains("line 21") && unknown.contains("unknwon"), "{unknown}");
     }
 }

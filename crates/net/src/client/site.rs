@@ -210,6 +210,9 @@ impl Site {
             Ok(strategy) => strategy,
             Err(error) => return bad(error.to_string()),
         };
+        if let Err(error) = job.offer.class_weights.check(self.data.counts.len()) {
+            return bad(format!("its class weights: {error}"));
+        }
         if let Err(violation) = self.check(&job) {
             return Ok(Answer::Refused(violation));
         }
@@ -298,5 +301,57 @@ impl Site {
             }
         }
         sync(&self.folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::{Security, SiteData};
+    use fedtvd_core::round::Offer;
+    use fedtvd_core::stream::Key;
+    use fedtvd_core::train::{ClassWeights, Local, Values};
+
+    /// A site with four rows of two classes.
+    fn site(folder: PathBuf) -> Site {
+        let samples = Samples::new([2, 1, 1], 2, Values::Floats(vec![0.5; 8]), vec![0, 0, 0, 1], 4).unwrap();
+        let (samples, class_names) = (Arc::new(samples), vec!["no".to_owned(), "yes".to_owned()]);
+        let network = fedtvd_nn::models::named("logistic", [2, 1, 1], 2).unwrap();
+        let welcome = wire::Welcome {
+            run: "run".to_owned(),
+            network: serde_json::to_string(&network).unwrap(),
+            classes: class_names.clone(),
+            ..wire::Welcome::default()
+        };
+        let data = SiteData::Samples { samples, class_names };
+        let readable = data.read("").unwrap();
+        let security = Security::Claimed("0".to_owned());
+        let options = Options { server: String::new(), security, data, folder, attack: None };
+        Site::new(&welcome, &options, &readable).unwrap()
+    }
+
+    #[test]
+    fn a_job_with_class_weights_for_other_classes_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut site = site(folder.path().to_owned());
+        let mut answer = |class_weights| {
+            let offer = Offer {
+                round: 0,
+                strategy: "fedavg".to_owned(),
+                local: Local::default(),
+                class_weights,
+                reference: Reference::uniform(2),
+                params: Arc::new(Params::initial(Arc::clone(&site.layout), 1)),
+                carried: Arc::default(),
+            };
+            let job = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) };
+            site.train(&job.to_bytes()).unwrap()
+        };
+        let plain = answer(ClassWeights::Equal).unwrap();
+        assert_ne!(answer(ClassWeights::Inverse).unwrap(), plain);
+        assert_ne!(answer(ClassWeights::given(vec![1.0, 5.0]).unwrap()).unwrap(), plain);
+        let refused = answer(ClassWeights::given(vec![1.0, 5.0, 1.0]).unwrap()).unwrap_err();
+        let why = "its class weights: 3 numbers were given, but there are 2 classes";
+        assert_eq!(refused, ClientFailure::BadJob(why.to_owned()));
     }
 }

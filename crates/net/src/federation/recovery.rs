@@ -105,6 +105,7 @@ mod tests {
             round: 3,
             strategy: "fedavg".to_owned(),
             local: Local::default(),
+            class_weights: Default::default(),
             reference: Reference::uniform(2),
             params: Arc::new(Params::zeros(Arc::new(Layout::vector(1)))),
             carried: Arc::default(),

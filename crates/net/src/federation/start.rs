@@ -145,6 +145,8 @@ pub fn prepare(
     if info.open() && !experiment.run.fixed_roster {
         return Err(FederationError::NeedsRoster("a schema without all centres and scales".into()));
     }
+    let weights = experiment.run.class_weights.check(info.classes);
+    weights.map_err(SetupError::from).map_err(RunError::from)?;
     let model = Model::of(&experiment, &info)?;
     let directory = match existing {
         Some(_) => RunDirectory::open(out).map_err(RunError::from)?,

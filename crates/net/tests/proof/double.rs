@@ -141,6 +141,7 @@ impl Double {
                     round: 0,
                     strategy: strategy.into(),
                     local,
+                    class_weights: Default::default(),
                     reference: Reference::uniform(CLASSES),
                     params: Arc::new(Params::zeros(layout)),
                     carried: Arc::new(Memory::default()),

@@ -6,7 +6,7 @@ use crate::fleet::Dropout;
 use fedtvd_core::labels::ReferenceError;
 use fedtvd_core::round::{Mode, Run};
 use fedtvd_core::rules::{NotationError, Strategy};
-use fedtvd_core::train::{Local, Sgd};
+use fedtvd_core::train::{ClassWeights, ClassWeightsError, Local, Sgd};
 use fedtvd_data::set::DataOptions;
 use fedtvd_data::split::{SplitKind, SplitOptions};
 use std::path::PathBuf;
@@ -57,6 +57,9 @@ pub enum ExperimentError {
     /// Nesterov's momentum without momentum.
     #[error("local.nesterov = true needs a momentum; local.momentum is 0")]
     Nesterov,
+    /// The class weights.
+    #[error("local.class_weights: {0}")]
+    ClassWeights(#[from] ClassWeightsError),
     /// The liars.
     #[error(transparent)]
     Liars(#[from] LiarsError),
@@ -86,6 +89,7 @@ impl Experiment {
             epoch_decay: number(config, "local.epoch_decay"),
         };
         let reference = ReferenceSource::of(config).map_err(ExperimentError::Reference)?;
+        let class_weights = class_weights(config)?;
         let liars = Liars::of(config)?;
         let stratum = liars.and_then(|liars| liars.stratum());
         Ok(Self {
@@ -104,7 +108,7 @@ impl Experiment {
                 absent: number(config, "cohort.absent"),
                 partial: number(config, "cohort.partial"),
             },
-            run: Run { stratum, ..core_run(config, strategy, local, &reference) },
+            run: Run { stratum, class_weights, ..core_run(config, strategy, local, &reference) },
             reference,
             liars,
         })
@@ -157,11 +161,20 @@ fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &Refer
         fraction: number(config, "cohort.fraction"),
         stratum: None,
         local,
+        class_weights: ClassWeights::Equal,
         quorum: whole(config, "cohort.quorum") as usize,
         mode: if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper },
         screen: number(config, "strategy.screen"),
         largest_size: LARGEST_SIZE,
         fixed_roster,
+    }
+}
+
+fn class_weights(config: &Config) -> Result<ClassWeights, ClassWeightsError> {
+    match config.get("local.class_weights") {
+        Value::Text(word) if word == "inverse" => Ok(ClassWeights::Inverse),
+        Value::List(costs) => ClassWeights::given(costs.iter().filter_map(Value::number).collect()),
+        _ => Ok(ClassWeights::Equal),
     }
 }
 

@@ -190,6 +190,11 @@ pub const ALL: &[Key] = &[
         DECAY,
         "factor on the learning rate after every epoch of a round",
     )),
+    later(Param {
+        name: "local.class_weights",
+        kind: ParamKind::PerClass { default: "equal", words: &["equal", "inverse"] },
+        about: "weights of the classes in the training loss: equal, inverse to each client's label counts, or one number per class",
+    }),
     first(Param::text(
         "model.name",
         "lenet",
@@ -202,7 +207,7 @@ pub const ALL: &[Key] = &[
     }),
     first(Param {
         name: "labels.reference",
-        kind: ParamKind::Distribution,
+        kind: ParamKind::PerClass { default: "uniform", words: &["uniform", "aggregated"] },
         about: "reference label distribution Q, for weights and losses: uniform, aggregated, or one number per class",
     }),
     first(Param::flag(
