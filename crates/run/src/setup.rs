@@ -10,7 +10,7 @@ use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
-use fedtvd_data::table::{NoValues, Schema, standards};
+use fedtvd_data::table::{Schema, StandardsError, standards};
 use fedtvd_nn::models::{self, LayersError, ModelError};
 use std::sync::Arc;
 use thiserror::Error;
@@ -97,7 +97,7 @@ pub enum SetupError {
     Layers(LayersError),
     /// A table's centres and scales.
     #[error(transparent)]
-    Standards(#[from] NoValues),
+    Standards(#[from] StandardsError),
     /// The model's layers.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -160,7 +160,7 @@ fn standardised(
 ) -> Result<Loaded, SetupError> {
     let open = loaded.table.as_ref().and_then(|table| Some((&table.schema, table.columns.as_ref()?)));
     let Some((schema, columns)) = open else { return Ok(loaded.clone()) };
-    let told: Vec<_> = clients.iter().map(|client| columns.moments(schema, &client.train)).collect();
+    let told = (0..).zip(clients.iter().map(|client| columns.moments(schema, &client.train))).collect();
     Ok(loaded.standardised(&standards(schema, &told, experiment.run.mode)?)?)
 }
 

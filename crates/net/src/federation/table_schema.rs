@@ -26,6 +26,8 @@ struct Progress {
     told: BTreeMap<ClientId, Vec<Moments>>,
     /// The schema with all centres and scales, as TOML. It is on disk.
     complete: Option<String>,
+    /// Why the statistics of all clients give no centres and scales, as it was logged last.
+    problem: Option<String>,
 }
 
 impl TableSchema {
@@ -35,7 +37,7 @@ impl TableSchema {
         directory: &RunDirectory,
     ) -> Result<Option<Self>, DirectoryError> {
         let Some(source) = source else { return Ok(None) };
-        let progress = Mutex::new(Progress { told: BTreeMap::new(), complete: directory.schema()? });
+        let progress = Mutex::new(Progress { complete: directory.schema()?, ..Progress::default() });
         Ok(Some(Self { source, directory: directory.clone(), progress }))
     }
 
@@ -87,10 +89,28 @@ impl Coordinator {
         }
         let inner = self.inner();
         let told = progress.told.iter().filter(|(client, _)| inner.can_answer(**client));
-        let told: Vec<Vec<Moments>> = told.map(|(_, moments)| moments.clone()).collect();
+        let told: BTreeMap<ClientId, Vec<Moments>> =
+            told.map(|(client, moments)| (*client, moments.clone())).collect();
         drop(inner);
-        let found = standards(&tables.source, &told, self.terms.run.mode);
-        let found = found.map_err(|error| Refusal::Columns(plain(&error.to_string())))?;
+        let found = match standards(&tables.source, &told, self.terms.run.mode) {
+            Ok(found) => found,
+            Err(error) => {
+                // Nothing that the caller did: all clients wait until the operator has done something about it.
+                let problem = plain(&error.to_string());
+                let new = progress.problem.replace(problem.clone()).as_ref() != Some(&problem);
+                drop(progress);
+                self.notify_clients();
+                if new {
+                    let clients: Vec<&ClientId> = told.keys().collect();
+                    let note = format!(
+                        "round 1 cannot begin: {problem}; from the statistics of clients {clients:?}; revoke a client \
+                         that sent wrong ones, or start a run with another schema"
+                    );
+                    (self.log)(&Event::Note { note });
+                }
+                return Err(Refusal::Standards(problem));
+            }
+        };
         let text = tables.source.with_standards(&found).text();
         // On disk before any client trains with it: after a restart it must be the same.
         tables.directory.write_schema(&text).map_err(|_| Refusal::Disk)?;

@@ -3,7 +3,8 @@
 use crate::puppet::code;
 use crate::stage::{Stage, config};
 use fedtvd_data::table::Schema;
-use fedtvd_net::federation::Options;
+use fedtvd_net::client::ConnectionError;
+use fedtvd_net::federation::{Event, Options};
 use fedtvd_net::wire::{ColumnStatistic, ColumnStatistics};
 use fedtvd_run::configuration::Config;
 
@@ -52,6 +53,7 @@ async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
         &[(50, 140.0, 1.0), good[1]],
         &[good[0], (50, f64::NAN, 1.0)],
         &[good[0], (50, 1.0, -1.0)],
+        &[good[0], (100, 1e300, 0.0)],
     ] {
         assert_eq!(code(zero.link.columns(told(&run, bad)).await.map(drop)), "columns-invalid", "{bad:?}");
     }
@@ -74,6 +76,37 @@ async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
     tokio::task::block_in_place(|| running.stop());
     let again = stage.serve("run", &config, options());
     assert_eq!(again.puppet(&stage, 0).await.welcome.schema, complete);
+    tokio::task::block_in_place(|| again.stop());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn statistics_that_give_no_centre_are_the_operators_matter_and_no_clients_end() {
+    let stage = Stage::new(2);
+    let config = configured(&stage, "paper");
+    let options = || Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config, options());
+    let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
+    let run = zero.welcome.run.clone();
+    let lacking = told(&run, &[(50, 40.0, 5000.0), (0, 0.0, 0.0)]);
+    let (first, second) = tokio::join!(zero.link.columns(lacking.clone()), one.link.columns(lacking));
+    for refused in [first, second] {
+        let Err(ConnectionError::Refused { code, why, passing }) = refused else { panic!("{refused:?}") };
+        assert!(code == "standards-failed" && passing && why.contains("column \"bp\""), "{code}: {why}");
+    }
+    let note = stage.until(|event| match event {
+        Event::Note { note } if note.starts_with("round 1 cannot begin") => Some(note.clone()),
+        _ => None,
+    });
+    assert!(note.contains("column \"bp\": no client has 10 values") && note.contains("[0, 1]"), "{note}");
+    drop((zero, one));
+    tokio::task::block_in_place(|| running.stop());
+    // Nothing of it is in the run directory: the same run begins with other statistics.
+    let again = stage.serve("run", &config, options());
+    let (mut zero, mut one) = (again.puppet(&stage, 0).await, again.puppet(&stage, 1).await);
+    let good = told(&run, &[(50, 40.0, 5000.0), (50, 130.0, 5000.0)]);
+    let (first, second) = tokio::join!(zero.link.columns(good.clone()), one.link.columns(good));
+    assert!(first.unwrap().contains("centre = 130.0") && second.is_ok());
+    drop((zero, one));
     tokio::task::block_in_place(|| again.stop());
 }
 
