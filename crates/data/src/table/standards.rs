@@ -34,6 +34,31 @@ pub enum StandardsError {
         /// The client.
         client: ClientId,
     },
+    /// Too few clients for hardened mode.
+    #[error(
+        "column {column:?}: only clients {clients:?} have {LEAST_VALUES} values, and in hardened mode at least {} must, so \
+         that no client decides centre and scale alone; set both in the schema, or kind = \"ignored\"",
+        hardened::LEAST
+    )]
+    FewClients {
+        /// The column.
+        column: String,
+        /// The clients that have values.
+        clients: Vec<ClientId>,
+    },
+    /// A scale by which nothing can be divided.
+    #[error(
+        "column {column:?}: the clients' statistics give the scale {scale:e}, {why}; set centre and scale in the schema, or \
+         kind = \"ignored\""
+    )]
+    Scale {
+        /// The column.
+        column: String,
+        /// The scale.
+        scale: f64,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 /// Centre and scale of a schema's open columns from the moments of each client.
@@ -42,7 +67,7 @@ pub fn standards(
     clients: &BTreeMap<ClientId, Vec<Moments>>,
     mode: Mode,
 ) -> Result<Vec<Standard>, StandardsError> {
-    let standard = |(place, (name, _)): (usize, (&str, &Number))| {
+    let standard = |(place, (name, number)): (usize, (&str, &Number))| {
         let told = clients.iter().filter_map(|(client, columns)| Some((*client, *columns.get(place)?)));
         let known: Vec<(ClientId, Moments)> = told.filter(|(_, moments)| moments.count > 0).collect();
         if known.is_empty() {
@@ -51,9 +76,43 @@ pub fn standards(
         if let Some((client, _)) = known.iter().find(|(_, moments)| !moments.combinable()) {
             return Err(StandardsError::TooLarge { column: name.to_owned(), client: *client });
         }
-        Ok(combined(&known.into_iter().map(|(_, moments)| moments).collect::<Vec<_>>(), mode))
+        if mode == Mode::Hardened && known.len() < hardened::LEAST {
+            let clients = known.into_iter().map(|(client, _)| client).collect();
+            return Err(StandardsError::FewClients { column: name.to_owned(), clients });
+        }
+        let known: Vec<Moments> = known.into_iter().map(|(_, moments)| moments).collect();
+        let found = combined(&known, mode);
+        match flaw(found, &known, number.bounds) {
+            Some(why) => Err(StandardsError::Scale { column: name.to_owned(), scale: found.scale, why }),
+            None => Ok(found),
+        }
     };
     schema.open().enumerate().map(standard).collect()
+}
+
+/// The smallest scale of a column with bounds, as a part of their distance.
+const SMALLEST: f64 = 1e-9;
+
+/// Why nothing can be divided by a scale.
+fn flaw(found: Standard, known: &[Moments], bounds: Option<[f64; 2]>) -> Option<String> {
+    let Standard { centre, scale } = found;
+    if scale == 0.0 {
+        return None;
+    }
+    if let Some([least, most]) = bounds
+        && scale < SMALLEST * (most - least)
+    {
+        return Some(format!("less than {SMALLEST:e} of the distance between the bounds {least} and {most}"));
+    }
+    // No value of a client is farther from its mean than the root of all squares.
+    let farthest = |k: &Moments| (k.mean - centre).abs() + k.squares.sqrt();
+    let reach = match bounds {
+        Some([least, most]) => (centre - least).max(most - centre),
+        None => known.iter().map(farthest).fold(0.0, f64::max),
+    };
+    let input = reach * (1.0 / scale);
+    (!scale.is_normal() || !(input <= f64::from(f32::MAX)))
+        .then(|| format!("so small that the input of a value {reach} from the centre overflows"))
 }
 
 /// Centre and scale from the moments of clients that have values, of which there is at least one.
@@ -80,7 +139,7 @@ fn combined(known: &[Moments], mode: Mode) -> Standard {
 mod tests {
     use super::*;
     use crate::table::moments::pooled;
-    use crate::table::{MissingNumber, NotNumbers};
+    use crate::table::{Kind, MissingNumber, NotNumbers};
     use proptest::prelude::*;
 
     fn close(a: f64, b: f64, unit: f64) -> bool {
@@ -148,8 +207,35 @@ mod tests {
         assert_eq!(found(&[none, (10, 4.5, 82.5)]).unwrap()[0].centre, 4.5);
         let error = found(&[none, (10, 4.5, 82.5), (100, 1e300, 0.0)]).unwrap_err();
         assert_eq!(error, StandardsError::TooLarge { column: "bp".to_owned(), client: 2 });
+        let error = standards(&schema(), &told(&[none, (10, 4.5, 82.5), (10, 4.5, 82.5)]), Mode::Hardened);
+        let why = error.unwrap_err().to_string();
+        assert!(why.starts_with("column \"bp\": only clients [1, 2] have 10 values"), "{why}");
+        assert!(why.ends_with("set both in the schema, or kind = \"ignored\""), "{why}");
         // The largest that are accepted.
         let extreme = found(&[(10, 1e100, 1e201), (10, -1e100, 1e201)]).unwrap()[0];
         assert!(extreme.centre == 0.0 && extreme.scale < 2e100, "{extreme:?}");
+    }
+
+    #[test]
+    fn a_scale_that_makes_inputs_overflow_is_refused_with_the_columns_name() {
+        let mut bounded = schema();
+        let Kind::Number(number) = &mut bounded.columns[0].kind else { panic!("a number") };
+        number.bounds = Some([0.0, 100.0]);
+        let alike = |squares| told(&[(100, 40.0, squares); 3]);
+        for mode in [Mode::Paper, Mode::Hardened] {
+            let error = standards(&bounded, &alike(1e-14), mode).unwrap_err().to_string();
+            assert!(error.starts_with("column \"bp\": the clients' statistics give the scale "), "{error}");
+            assert!(error.contains("less than 1e-9 of the distance between the bounds 0 and 100"), "{error}");
+            assert_eq!(standards(&bounded, &alike(1e-10), mode).map(|found| found.len()), Ok(1));
+            // A constant column is no input at all.
+            assert_eq!(standards(&bounded, &alike(0.0), mode).map(|found| found[0].scale), Ok(0.0));
+        }
+        let near = told(&[(100, 0.0, 1e-300), (100, 0.0, 0.0), (100, 1e-320, 0.0)]);
+        assert!(standards(&schema(), &near, Mode::Paper).is_ok());
+        let least = Standard { centre: 0.0, scale: 1e-310 };
+        assert!(flaw(least, &[], None).is_some());
+        let far = [Moments { count: 10, mean: 1.0, squares: 0.0 }];
+        assert!(flaw(Standard { centre: 0.0, scale: 1e-39 }, &far, None).is_some());
+        assert_eq!(flaw(Standard { centre: 0.0, scale: 1e-38 }, &far, None), None);
     }
 }
