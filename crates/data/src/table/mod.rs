@@ -1,6 +1,7 @@
 //! Tables: a schema that says how columns become inputs of a model, made from files, written as TOML, and applied by
 //! column name wherever rows are read.
 
+mod clipping;
 mod column_reader;
 mod columns;
 pub(crate) mod distinct;
@@ -22,4 +23,4 @@ pub use schema::{
     Categories, Category, Column, Decimal, Kind, Label, MissingCategory, MissingNumber, NotNumbers, Number,
     Schema, SchemaError, Standard, Unknown,
 };
-pub use standards::{StandardsError, standards};
+pub use standards::{Clipped, StandardsError, standards};

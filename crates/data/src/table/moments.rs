@@ -77,9 +77,11 @@ impl Moments {
             ));
         }
         let [least, most] = column.bounds?;
-        // Of all values within bounds, those at the two bounds deviate most; the tolerance is for rounding.
-        let widest = count as f64 * ((most - least) / 2.0).powi(2) * (1.0 + 1e-9);
-        let within = (least..=most).contains(&mean) && squares <= widest;
+        // Of all values within bounds that have this mean, those at the two bounds deviate most. The tolerances are for
+        // rounding.
+        let (width, near) = (most - least, 1e-9 * (most - least));
+        let widest = count as f64 * ((most - mean) * (mean - least) + 2.0 * near * width);
+        let within = (least - near..=most + near).contains(&mean) && squares <= widest;
         (!within)
             .then(|| format!("mean {mean} and squared deviations {squares} of values from {least} to {most}"))
     }
@@ -135,6 +137,16 @@ mod tests {
         number.bounds = Some([0.0, 10.0]);
         assert!(!refused(ten, &number));
         assert!(refused(Moments { mean: 11.0, ..ten }, &number));
-        assert!(refused(Moments { squares: 251.0, ..ten }, &number));
+        // All of them at 0 or 10, with this mean: 10 * 5.5 * 4.5.
+        assert!(refused(Moments { squares: 247.6, ..ten }, &number));
+        assert!(!refused(Moments { squares: 247.5, ..ten }, &number));
+        assert!(refused(Moments { count: 10, mean: 10.0, squares: 1e-3 }, &number));
+        for [low, high] in [[0.0, 10.0], [0.1, 0.3], [-1e9, 1e-9]] {
+            number.bounds = Some([low, high]);
+            for highs in 0..=20 {
+                let values = (0..20).map(|place| if place < highs { high } else { low });
+                assert!(!refused(Moments::of(values), &number), "{low} {high} {highs}");
+            }
+        }
     }
 }

@@ -6,12 +6,15 @@
 //! scale  = sqrt(Σ w_k (q_k / n_k + (m_k - centre)²))
 //! ```
 //!
-//! Sums run in client order. No square of a large mean is subtracted from another, so nothing cancels.
+//! In hardened mode m_k and q_k are limited by those of the other clients (`clipping.rs`), and at least three clients must
+//! have values. Sums run in client order. No square of a large mean is subtracted from another, so nothing cancels.
 
+use super::clipping::clipped;
 use super::moments::{LEAST_VALUES, Moments};
 use super::schema::{Number, Schema, Standard};
 use fedtvd_core::round::{ClientId, Mode, hardened};
 use std::collections::BTreeMap;
+use std::fmt;
 use thiserror::Error;
 
 /// Why a column has no centre and scale.
@@ -61,12 +64,33 @@ pub enum StandardsError {
     },
 }
 
-/// Centre and scale of a schema's open columns from the moments of each client.
+/// A client whose statistics of a column were limited.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Clipped {
+    /// The column.
+    pub column: String,
+    /// The client.
+    pub client: ClientId,
+}
+
+impl fmt::Display for Clipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { column, client } = self;
+        write!(
+            f,
+            "column {column:?}: the mean or deviation of client {client} is far from that of the others and is limited; \
+             check its file, or set bounds, or centre and scale, in the schema"
+        )
+    }
+}
+
+/// Centre and scale of a schema's open columns from the moments of each client, and whose moments were limited.
 pub fn standards(
     schema: &Schema,
     clients: &BTreeMap<ClientId, Vec<Moments>>,
     mode: Mode,
-) -> Result<Vec<Standard>, StandardsError> {
+) -> Result<(Vec<Standard>, Vec<Clipped>), StandardsError> {
+    let mut limited = Vec::new();
     let standard = |(place, (name, number)): (usize, (&str, &Number))| {
         let told = clients.iter().filter_map(|(client, columns)| Some((*client, *columns.get(place)?)));
         let known: Vec<(ClientId, Moments)> = told.filter(|(_, moments)| moments.count > 0).collect();
@@ -80,14 +104,21 @@ pub fn standards(
             let clients = known.into_iter().map(|(client, _)| client).collect();
             return Err(StandardsError::FewClients { column: name.to_owned(), clients });
         }
-        let known: Vec<Moments> = known.into_iter().map(|(_, moments)| moments).collect();
+        let (names, mut known): (Vec<ClientId>, Vec<Moments>) = known.into_iter().unzip();
+        if mode == Mode::Hardened {
+            let beyond;
+            (known, beyond) = clipped(&known, number.bounds.is_some());
+            let beyond = names.iter().zip(beyond).filter(|(_, beyond)| *beyond);
+            limited.extend(beyond.map(|(client, _)| Clipped { column: name.to_owned(), client: *client }));
+        }
         let found = combined(&known, mode);
         match flaw(found, &known, number.bounds) {
             Some(why) => Err(StandardsError::Scale { column: name.to_owned(), scale: found.scale, why }),
             None => Ok(found),
         }
     };
-    schema.open().enumerate().map(standard).collect()
+    let found: Result<Vec<Standard>, _> = schema.open().enumerate().map(standard).collect();
+    Ok((found?, limited))
 }
 
 /// The smallest scale of a column with bounds, as a part of their distance.
@@ -189,6 +220,37 @@ mod tests {
         assert!((hardened.scale - (0.75_f64 * (1.0 + 0.0625) + 0.25 * 0.5625).sqrt()).abs() < 1e-15);
     }
 
+    proptest! {
+        #[test]
+        fn one_liar_moves_centre_and_scale_no_further_than_the_bounds_of_the_clipping(
+            honest in proptest::collection::vec((10u64..1000, -100.0..100.0f64, 0.1..50.0f64), 2..8),
+            (mean, deviation, count) in (-99.0..99.0f64, -99.0..99.0f64, 10u64..1_000_000_000),
+            place in 0usize..8,
+        ) {
+            // Lies of every magnitude, from 1e-99 to 1e99.
+            let lie = (count, mean.signum() * 10f64.powf(mean.abs()), count as f64 * 10f64.powf(2.0 * deviation));
+            let (least, most) = honest.iter().fold((f64::MAX, f64::MIN), |(l, h), k| (k.1.min(l), k.1.max(h)));
+            let (narrow, wide) = honest.iter().fold((f64::MAX, 0f64), |(s, d), k| (k.2.min(s), k.2.max(d)));
+            let unit = wide + most - least;
+            let mut clients: Vec<_> = honest.iter().map(|&(n, m, d)| (n, m, n as f64 * d * d)).collect();
+            clients.insert(place.min(clients.len()), lie);
+            let (found, _) = standards(&schema(), &told(&clients), Mode::Hardened).unwrap();
+            let Standard { centre, scale } = found[0];
+            prop_assert!((least - 2.4 * unit..=most + 2.4 * unit).contains(&centre), "{centre}");
+            prop_assert!((0.77 * narrow..=9.0 * unit).contains(&scale), "{scale} {narrow} {unit}");
+        }
+    }
+
+    #[test]
+    fn a_client_whose_mean_is_limited_is_named_with_the_column() {
+        let clients = told(&[(100, 1.0, 100.0), (100, 2.0, 100.0), (100, 1e30, 0.0), (100, 3.0, 100.0)]);
+        let (found, limited) = standards(&schema(), &clients, Mode::Hardened).unwrap();
+        assert!(found[0].centre < 10.0, "{found:?}");
+        assert_eq!(limited, [Clipped { column: "bp".to_owned(), client: 2 }]);
+        let (found, limited) = standards(&schema(), &clients, Mode::Paper).unwrap();
+        assert!(found[0].centre > 1e29 && limited.is_empty(), "paper mode trusts every client: {found:?}");
+    }
+
     fn schema() -> Schema {
         let text = "[label]\ncolumn = \"y\"\nclasses = [\"a\", \"b\"]\n[[column]]\nname = \"bp\"\nkind = \"number\"\n";
         text.parse().unwrap()
@@ -201,7 +263,9 @@ mod tests {
 
     #[test]
     fn a_column_without_values_and_one_that_overflows_are_told_apart() {
-        let found = |clients: &[(u64, f64, f64)]| standards(&schema(), &told(clients), Mode::Paper);
+        let found = |clients: &[(u64, f64, f64)]| {
+            standards(&schema(), &told(clients), Mode::Paper).map(|(found, _)| found)
+        };
         let none = (0, 0.0, 0.0);
         assert_eq!(found(&[none; 3]), Err(StandardsError::NoValues("bp".to_owned())));
         assert_eq!(found(&[none, (10, 4.5, 82.5)]).unwrap()[0].centre, 4.5);
@@ -226,9 +290,9 @@ mod tests {
             let error = standards(&bounded, &alike(1e-14), mode).unwrap_err().to_string();
             assert!(error.starts_with("column \"bp\": the clients' statistics give the scale "), "{error}");
             assert!(error.contains("less than 1e-9 of the distance between the bounds 0 and 100"), "{error}");
-            assert_eq!(standards(&bounded, &alike(1e-10), mode).map(|found| found.len()), Ok(1));
+            assert_eq!(standards(&bounded, &alike(1e-10), mode).map(|(found, _)| found.len()), Ok(1));
             // A constant column is no input at all.
-            assert_eq!(standards(&bounded, &alike(0.0), mode).map(|found| found[0].scale), Ok(0.0));
+            assert_eq!(standards(&bounded, &alike(0.0), mode).map(|(found, _)| found[0].scale), Ok(0.0));
         }
         let near = told(&[(100, 0.0, 1e-300), (100, 0.0, 0.0), (100, 1e-320, 0.0)]);
         assert!(standards(&schema(), &near, Mode::Paper).is_ok());

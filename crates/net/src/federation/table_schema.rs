@@ -92,7 +92,7 @@ impl Coordinator {
         let told: BTreeMap<ClientId, Vec<Moments>> =
             told.map(|(client, moments)| (*client, moments.clone())).collect();
         drop(inner);
-        let found = match standards(&tables.source, &told, self.terms.run.mode) {
+        let (found, limited) = match standards(&tables.source, &told, self.terms.run.mode) {
             Ok(found) => found,
             Err(error) => {
                 // Nothing that the caller did: all clients wait until the operator has done something about it.
@@ -116,6 +116,9 @@ impl Coordinator {
         tables.directory.write_schema(&text).map_err(|_| Refusal::Disk)?;
         progress.complete = Some(text.clone());
         drop(progress);
+        for clipped in &limited {
+            (self.log)(&Event::Note { note: plain(&clipped.to_string()) });
+        }
         let note =
             format!("centres and scales of {} columns are fixed, from {} clients", found.len(), told.len());
         (self.log)(&Event::Note { note });
