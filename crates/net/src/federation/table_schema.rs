@@ -58,6 +58,22 @@ impl TableSchema {
 }
 
 impl Coordinator {
+    /// Clients of the roster whose statistics are missing, and still may arrive.
+    fn owed(&self, progress: &Progress) -> Vec<ClientId> {
+        let inner = self.inner();
+        let waits = |client: &&ClientId| !progress.told.contains_key(client) && inner.can_answer(**client);
+        self.terms.roster.iter().flatten().filter(waits).copied().collect()
+    }
+
+    /// Clients whose statistics the schema still waits for; `None` if it is complete.
+    ///
+    /// Locks the coordinator while it holds the lock of the schema: nobody may hold the coordinator's.
+    pub(crate) fn untold(&self) -> Option<Vec<ClientId>> {
+        let tables = self.terms.tables.as_ref()?;
+        let progress = tables.progress();
+        (progress.complete.is_none() && tables.source.open().count() > 0).then(|| self.owed(&progress))
+    }
+
     /// Records a client's statistics of its columns; returns the complete schema once all have arrived.
     pub(crate) fn receive_columns(
         &self,
@@ -77,14 +93,16 @@ impl Coordinator {
         if progress.told.get(&client).is_some_and(|known| *known != moments) {
             return Err(enrolment::Refusal::Changed { client }.into());
         }
-        progress.told.insert(client, moments);
-        let owed: Vec<ClientId> = {
-            let inner = self.inner();
-            let waits =
-                |client: &&ClientId| !progress.told.contains_key(client) && inner.can_answer(**client);
-            self.terms.roster.iter().flatten().filter(waits).copied().collect()
-        };
+        let new = progress.told.insert(client, moments).is_none();
+        let owed = self.owed(&progress);
         if !owed.is_empty() {
+            drop(progress);
+            if new {
+                let note = format!(
+                    "client {client} sent the statistics of its columns; those of {owed:?} are missing"
+                );
+                (self.log)(&Event::Note { note });
+            }
             return Ok(None);
         }
         let inner = self.inner();

@@ -75,6 +75,11 @@ pub(crate) enum Refusal {
         "the clients' statistics give no centres and scales: {0}; the operator must act, and clients try again"
     )]
     Standards(String),
+    /// An enrolment before all centres and scales are known.
+    #[error(
+        "the centres and scales of the tables are not known yet; the statistics of the columns come first"
+    )]
+    SchemaOpen,
     /// A statistic that cannot be read.
     #[error("the label statistic cannot be read: {0}")]
     Statistic(String),
@@ -215,6 +220,7 @@ impl Refusal {
             Self::Statistic(_) => "statistic-unreadable",
             Self::Columns(_) => "columns-invalid",
             Self::Standards(_) => "standards-failed",
+            Self::SchemaOpen => "schema-open",
             Self::NotEnrolled(_) => "not-enrolled",
             Self::Late { .. } => "late",
             Self::Early { .. } => "early",
@@ -253,6 +259,7 @@ impl Refusal {
                 | Self::DiskFull
                 | Self::Disk
                 | Self::Standards(_)
+                | Self::SchemaOpen
         )
     }
 }

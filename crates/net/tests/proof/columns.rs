@@ -2,6 +2,7 @@
 
 use crate::puppet::code;
 use crate::stage::{Stage, config};
+use fedtvd_core::labels::{Ask, Reference};
 use fedtvd_data::table::Schema;
 use fedtvd_net::client::ConnectionError;
 use fedtvd_net::federation::{Event, Options};
@@ -58,14 +59,26 @@ async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
         assert_eq!(code(zero.link.columns(told(&run, bad)).await.map(drop)), "columns-invalid", "{bad:?}");
     }
     let mut one = running.puppet(&stage, 1).await;
+    let early = one.enrolment(&[10, 10], &Reference::uniform(2), Ask::Distance);
+    assert_eq!(code(one.link.enrol(early).await), "schema-open");
+    assert_eq!(running.coordinator.status().waiting_for, [0, 1]);
     let first = tokio::spawn({
         let told = told(&run, &good);
         async move { (zero.link.columns(told).await.unwrap(), zero) }
     });
+    // The one that waits is not the one that is waited for.
+    stage.until(|event| match event {
+        Event::Note { note } if note.starts_with("client 0 sent") => {
+            Some(assert!(note.contains("[1] are missing")))
+        }
+        _ => None,
+    });
+    assert_eq!(running.coordinator.status().waiting_for, [1]);
     let (few, rest) = ((0, 0.0, 0.0), (50, 150.0, 5000.0));
     let complete = one.link.columns(told(&run, &[few, rest])).await.unwrap();
     let (same, mut zero) = first.await.unwrap();
     assert_eq!(complete, same);
+    assert_eq!(running.coordinator.status().waiting_for, [0, 1], "now for their enrolment");
     // Client 1 has too few ages: those of client 0 count alone. Pressures: 130 and 150, each with a variance of 100.
     for line in ["centre = 40.0\nscale = 10.0\n", "centre = 140.0\nscale = 14.14213562373"] {
         assert!(complete.contains(line), "{complete}");
