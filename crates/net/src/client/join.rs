@@ -3,7 +3,7 @@
 use crate::client::backoff::Backoff;
 use crate::client::enrol::enrol;
 use crate::client::site::Site;
-use crate::client::site_data::Readable;
+use crate::client::site_table::SiteTable;
 use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, Task};
 use crate::wire;
 use fedtvd_run::attack::Attack;
@@ -138,9 +138,9 @@ pub async fn join(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Resu
         report(progress);
     };
     let mut backoff = Backoff::default();
-    let (mut unsent, mut read) = (None, None);
+    let (mut unsent, mut table) = (None, SiteTable::default());
     loop {
-        match session(&options, report, &mut backoff, &mut unsent, &mut read).await {
+        match session(&options, report, &mut backoff, &mut unsent, &mut table).await {
             Ok(wire::Finished { rounds, model_hash }) => {
                 let (stored, refused) = (stored.load(Relaxed), refused.load(Relaxed));
                 return Ok(Outcome { rounds, model_hash, stored, refused });
@@ -177,21 +177,11 @@ async fn session(
     report: &(dyn Fn(&Progress) + Sync),
     backoff: &mut Backoff,
     unsent: &mut Option<Unsent>,
-    read: &mut Option<(String, Readable)>,
+    table: &mut SiteTable,
 ) -> Result<wire::Finished, JoinError> {
     let mut connection = Connection::dial(&address(&options.server)?, &options.security).await?;
     let welcome = connection.hello().await?;
-    // A table is read again only if the schema has changed, which it does once, when it is completed.
-    if read.as_ref().is_none_or(|(schema, _)| *schema != welcome.schema) {
-        let (schema, data) = (welcome.schema.clone(), options.data.clone());
-        let found = blocking(move || data.read(&schema)).await?;
-        if !found.notes.is_empty() && read.is_none() {
-            report(&Progress::Read(found.notes.clone()));
-        }
-        *read = Some((welcome.schema.clone(), found));
-    }
-    let Some((_, data)) = read else { return Err(ConnectionError::Lost("no data".to_owned()).into()) };
-    let data = data.clone().standardised(&welcome.run, &mut connection).await?;
+    let data = table.data(&welcome, options, &mut connection, report).await?;
     let mut site = {
         let (welcome, options) = (welcome.clone(), options.clone());
         blocking(move || Site::new(&welcome, &options, &data)).await?
@@ -285,7 +275,7 @@ async fn settle(
 }
 
 /// Runs blocking work on a thread where it does not hold up the connection.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

@@ -1,7 +1,8 @@
 //! The client: it connects to a server, trains on its site's data, and sends updates.
 //!
 //! `join` is the client's main loop, `connection` speaks the protocol over a `tls_stream`, `site` holds the data and
-//! trains, `site_data` reads tables with the server's schema, `enrol` answers surveys, and `backoff` delays attempts to
+//! trains, `site_data` reads tables with the server's schema, `site_table` and `pinned_schema` check it before anything
+//! about a table leaves, `enrol` answers surveys, and `backoff` delays attempts to
 //! reconnect.
 
 mod backoff;
@@ -9,8 +10,10 @@ mod check;
 pub(crate) mod connection;
 mod enrol;
 mod join;
+mod pinned_schema;
 mod site;
 mod site_data;
+mod site_table;
 mod tls_stream;
 
 pub use check::{Checked, check};

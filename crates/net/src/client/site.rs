@@ -86,6 +86,24 @@ pub enum SiteError {
         /// The schema's.
         theirs: String,
     },
+    /// Another schema than before.
+    #[error(
+        "the server sent another schema than at first, which differs in more than centres and scales; a server that changes \
+         it can learn values from the differences of statistics. Ask the operator why; the first one is in {}", .pinned.display()
+    )]
+    SchemaChanged {
+        /// The file with the first one.
+        pinned: PathBuf,
+    },
+    /// Other statistics than before.
+    #[error(
+        "the statistics of this site's table differ from those that were sent before in this run; the table has changed, or \
+         --test is another one. Their hash is in {}", .pinned.display()
+    )]
+    StatisticsChanged {
+        /// The file with the first schema and the hash of the first statistics.
+        pinned: PathBuf,
+    },
     /// An invalid model.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -95,6 +113,15 @@ pub enum SiteError {
     /// A file.
     #[error(transparent)]
     File(#[from] FileError),
+}
+
+/// Fails if a run's name is not safe as the name of a folder.
+pub(crate) fn check_run(run: &str) -> Result<(), SiteError> {
+    if run.chars().all(|c| c.is_ascii_alphanumeric()) && !run.is_empty() && run.len() <= 200 {
+        return Ok(());
+    }
+    let why = format!("\"{}\"", run.escape_default());
+    Err(SiteError::Unreadable { what: "a run name", why })
 }
 
 impl Site {
@@ -128,10 +155,7 @@ impl Site {
             Augment { crop: 0, flip: false } => Arc::clone(samples),
             augment => Arc::new(Samples::clone(samples).augmented(augment)),
         };
-        if !welcome.run.chars().all(|c| c.is_ascii_alphanumeric()) || welcome.run.is_empty() {
-            let why = format!("\"{}\"", welcome.run.escape_default());
-            return Err(SiteError::Unreadable { what: "a run name", why });
-        }
+        check_run(&welcome.run)?;
         let cpu = Cpu::new(&network, Arc::clone(&samples))?;
         let holdout = samples.test_rows();
         let folder = options.folder.join(&welcome.run).join(welcome.client.to_string());

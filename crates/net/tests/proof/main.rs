@@ -4,6 +4,7 @@
 mod bad_updates;
 mod columns;
 mod false_evaluation;
+mod false_server;
 mod identity;
 mod leaving;
 mod liar;
