@@ -79,8 +79,8 @@ impl<'s> Reader<'s> {
     pub(super) fn add(&mut self, field: &str, place: usize) -> Result<(), String> {
         match self {
             Self::Number { number: column, numbers, missing, report, schema } => {
-                let mut x = number(field, schema.decimal).filter(|x| !missing.numbers.contains(x));
-                if x.is_none() {
+                let x = number(field, schema.decimal).filter(|x| !missing.numbers.contains(x));
+                let Some(mut x) = x else {
                     let known = missing.any(field, schema.decimal);
                     if !known && column.not_numbers == NotNumbers::Refuse {
                         return Err(
@@ -93,20 +93,15 @@ impl<'s> Reader<'s> {
                         return Err("is a missing value, which the schema does not allow here".to_owned());
                     }
                     report.missing += 1;
-                    x = match column.missing {
-                        MissingNumber::Value(value) => Some(value),
-                        _ => None,
-                    };
+                    return Ok(());
+                };
+                if let Some([least, most]) = column.bounds
+                    && !(least..=most).contains(&x)
+                {
+                    report.clipped += 1;
+                    x = x.clamp(least, most);
                 }
-                if let Some(mut x) = x {
-                    if let Some([least, most]) = column.bounds
-                        && !(least..=most).contains(&x)
-                    {
-                        report.clipped += 1;
-                        x = x.clamp(least, most);
-                    }
-                    numbers[place] = x;
-                }
+                numbers[place] = x;
             }
             Self::Category { of, codes, missing, lookup, report, schema } => {
                 codes[place] = match lookup.place(field) {

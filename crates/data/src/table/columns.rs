@@ -220,12 +220,16 @@ fn fill(block: &mut [f32], width: usize, start: usize, kind: &Kind, entries: &En
     match (kind, entries) {
         (Kind::Number(number), Entries::Numbers(numbers)) => {
             let standard = number.standard.unwrap_or(Standard { centre: 0.0, scale: 0.0 });
-            let indicator = number.missing == MissingNumber::Indicator;
             for (row, &x) in rows.zip(&numbers[first..]) {
-                if !x.is_nan() {
-                    row[start] = standard.apply(x);
-                } else if indicator {
-                    row[start + 1] = 1.0;
+                match number.missing {
+                    _ if !x.is_nan() => row[start] = standard.apply(x),
+                    MissingNumber::Indicator => row[start + 1] = 1.0,
+                    // Only here: a substitute is not among the values whose statistics are computed.
+                    MissingNumber::Value(instead) => {
+                        let [least, most] = number.bounds.unwrap_or([f64::MIN, f64::MAX]);
+                        row[start] = standard.apply(instead.clamp(least, most));
+                    }
+                    MissingNumber::Centre | MissingNumber::Refuse => {}
                 }
             }
         }
@@ -269,5 +273,33 @@ pub(crate) fn refusal(table: &Table, row: &Row<'_>, column: usize, why: String) 
         column: table.names[column].clone(),
         value: row.field(column).chars().take(80).collect(),
         why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::decode::Source;
+
+    const SCHEMA: &str = "missing_values = [\"\"]\n[label]\ncolumn = \"sick\"\nclasses = [\"no\", \"yes\"]\n[[column]]\nname = \
+                          \"age\"\nkind = \"number\"\nbounds = [0, 100]\nmissing = 200\n";
+
+    fn columns(text: &str, schema: &Schema) -> Columns {
+        let mut source = Source::bytes("x", text.as_bytes()).unwrap();
+        Columns::all(&Table::read(&mut source, 1 << 20, &schema.layout()).unwrap(), schema).unwrap()
+    }
+
+    #[test]
+    fn substitutes_for_missing_numbers_are_inputs_and_not_among_the_values_whose_statistics_are_sent() {
+        let schema: Schema = SCHEMA.parse().unwrap();
+        let rows: String = (0..120).map(|row| if row == 7 { "37,no\n" } else { ",yes\n" }).collect();
+        let columns = columns(&format!("age,sick\n{rows}"), &schema);
+        let all: Vec<u32> = (0..120).collect();
+        // One real value is not told, however many substitutes there are.
+        assert_eq!(columns.moments(&schema, &all), [Moments::default()]);
+        assert_eq!(columns.pooled(&schema, 120), [Standard { centre: 37.0, scale: 0.0 }]);
+        let fixed = schema.with_standards(&[Standard { centre: 50.0, scale: 10.0 }]);
+        // The substitute is clipped to 100.
+        assert_eq!(columns.inputs(&fixed)[6..9], [5.0, -1.3, 5.0]);
     }
 }

@@ -6,7 +6,7 @@ use crate::client::enrol::enrol;
 use crate::client::policy::{Policy, Violation};
 use crate::client::sent_log::SentLog;
 use crate::client::site::{Answer, Site};
-use crate::client::site_data::Readable;
+use crate::client::site_table::SiteTable;
 use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, Task};
 use crate::wire;
 use fedtvd_run::attack::Attack;
@@ -170,10 +170,10 @@ pub async fn join(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Resu
         report(progress);
     };
     let mut backoff = Backoff::default();
-    let (mut unsent, mut read) = (None, None);
+    let (mut unsent, mut table) = (None, SiteTable::default());
     let sent = options.sent_log()?;
     loop {
-        match session(&options, report, &mut backoff, &mut unsent, &mut read, &sent).await {
+        match session(&options, report, &mut backoff, &mut unsent, &mut table, &sent).await {
             Ok(wire::Finished { rounds, model_hash }) => {
                 let (stored, refused) = (stored.load(Relaxed), refused.load(Relaxed));
                 return Ok(Outcome { rounds, model_hash, stored, refused });
@@ -210,14 +210,14 @@ async fn session(
     report: &(dyn Fn(&Progress) + Sync),
     backoff: &mut Backoff,
     unsent: &mut Option<Unsent>,
-    read: &mut Option<(String, Readable)>,
+    table: &mut SiteTable,
     sent: &Arc<SentLog>,
 ) -> Result<wire::Finished, JoinError> {
     let connection = Connection::dial(&address(&options.server)?, &options.security).await?;
     let mut connection = connection.listed(sent);
     let welcome = connection.hello().await?;
     sent.enter(&welcome.run);
-    let worked = work(options, report, backoff, unsent, read, sent, &welcome, &mut connection).await;
+    let worked = work(options, report, backoff, unsent, table, sent, &welcome, &mut connection).await;
     if let Err(JoinError::Policy(violation) | JoinError::Site(SiteError::Policy(violation))) = &worked {
         // The server's operator should know; if it cannot be told, the site's own error stands.
         let _ = connection.decline(&welcome.run, violation.to_string()).await;
@@ -232,27 +232,13 @@ async fn work(
     report: &(dyn Fn(&Progress) + Sync),
     backoff: &mut Backoff,
     unsent: &mut Option<Unsent>,
-    read: &mut Option<(String, Readable)>,
+    table: &mut SiteTable,
     sent: &Arc<SentLog>,
     welcome: &wire::Welcome,
     connection: &mut Connection,
 ) -> Result<wire::Finished, JoinError> {
     check_welcome(&options.policy, welcome)?;
-    // A table is read again only if the schema has changed, which it does once, when it is completed.
-    if read.as_ref().is_none_or(|(schema, _)| *schema != welcome.schema) {
-        let (schema, data) = (welcome.schema.clone(), options.data.clone());
-        let found = blocking(move || data.read(&schema)).await?;
-        if !found.notes.is_empty() && read.is_none() {
-            report(&Progress::Read(found.notes.clone()));
-        }
-        *read = Some((welcome.schema.clone(), found));
-    }
-    let Some((_, data)) = read else { return Err(ConnectionError::Lost("no data".to_owned()).into()) };
-    let data = data.clone();
-    if data.open_columns() > 0 {
-        options.policy.check_columns()?;
-    }
-    let data = data.standardised(&welcome.run, connection).await?;
+    let data = table.data(welcome, options, connection, report).await?;
     let mut site = {
         let (welcome, options) = (welcome.clone(), options.clone());
         blocking(move || Site::new(&welcome, &options, &data)).await?
@@ -383,7 +369,7 @@ async fn settle(
 }
 
 /// Runs blocking work on a thread where it does not hold up the connection.
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     match tokio::task::spawn_blocking(work).await {
         Ok(done) => done,
         Err(error) => std::panic::resume_unwind(error.into_panic()),

@@ -1,9 +1,9 @@
 //! The client: it connects to a server, trains on its site's data, and sends updates.
 //!
 //! `join` is the client's main loop, `connection` speaks the protocol over a `tls_stream`, `site` holds the data and
-//! trains, `site_data` reads tables with the server's schema, `enrol` answers surveys, and `backoff` delays attempts to
-//! reconnect. `policy` says what a site agrees to, `agreement` compares it with what the server announces, and `sent_log` lists
-//! what left, in the words of `outgoing`.
+//! trains, `site_data` reads tables with the server's schema, `site_table` and `pinned_schema` check it before anything
+//! about a table leaves, `enrol` answers surveys, and `backoff` delays attempts to reconnect. `policy` says what a site agrees
+//! to, `agreement` compares it with what the server announces, and `sent_log` lists what left, in the words of `outgoing`.
 
 mod agreement;
 mod backoff;
@@ -12,10 +12,12 @@ pub(crate) mod connection;
 mod enrol;
 mod join;
 mod outgoing;
+mod pinned_schema;
 mod policy;
 mod sent_log;
 mod site;
 mod site_data;
+mod site_table;
 mod tls_stream;
 
 pub use agreement::disclosures;

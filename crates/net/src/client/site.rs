@@ -90,6 +90,24 @@ pub enum SiteError {
         /// The schema's.
         theirs: String,
     },
+    /// Another schema than before.
+    #[error(
+        "the server sent another schema than at first, which differs in more than centres and scales; a server that changes \
+         it can learn values from the differences of statistics. Ask the operator why; the first one is in {}", .pinned.display()
+    )]
+    SchemaChanged {
+        /// The file with the first one.
+        pinned: PathBuf,
+    },
+    /// Other statistics than before.
+    #[error(
+        "the statistics of this site's table differ from those that were sent before in this run; the table has changed, or \
+         --test is another one. Their hash is in {}", .pinned.display()
+    )]
+    StatisticsChanged {
+        /// The file with the first schema and the hash of the first statistics.
+        pinned: PathBuf,
+    },
     /// An invalid model.
     #[error(transparent)]
     Network(#[from] NetworkError),
@@ -112,6 +130,15 @@ pub(crate) enum Answer {
     Failure(ClientFailure),
     /// The site's policy does not allow it.
     Refused(Violation),
+}
+
+/// Fails if a run's name is not safe as the name of a folder.
+pub(crate) fn check_run(run: &str) -> Result<(), SiteError> {
+    if run.chars().all(|c| c.is_ascii_alphanumeric()) && !run.is_empty() && run.len() <= 200 {
+        return Ok(());
+    }
+    let why = format!("\"{}\"", run.escape_default());
+    Err(SiteError::Unreadable { what: "a run name", why })
 }
 
 impl Site {
@@ -148,10 +175,7 @@ impl Site {
             Augment { crop: 0, flip: false } => Arc::clone(samples),
             augment => Arc::new(Samples::clone(samples).augmented(augment)),
         };
-        if !welcome.run.chars().all(|c| c.is_ascii_alphanumeric()) || welcome.run.is_empty() {
-            let why = format!("\"{}\"", welcome.run.escape_default());
-            return Err(SiteError::Unreadable { what: "a run name", why });
-        }
+        check_run(&welcome.run)?;
         let cpu = Cpu::new(&network, Arc::clone(&samples))?;
         let holdout = samples.test_rows();
         let folder = options.folder.join(&welcome.run).join(welcome.client.to_string());
@@ -326,7 +350,8 @@ mod tests {
         let data = SiteData::Samples { samples, class_names };
         let readable = data.read("").unwrap();
         let security = Security::Claimed("0".to_owned());
-        let options = Options { server: String::new(), security, data, folder, attack: None };
+        let policy = Policy { min_samples: 4, ..Policy::default() };
+        let options = Options { policy, ..Options::new(String::new(), security, data, folder) };
         Site::new(&welcome, &options, &readable).unwrap()
     }
 
@@ -345,7 +370,11 @@ mod tests {
                 carried: Arc::default(),
             };
             let job = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) };
-            site.train(&job.to_bytes()).unwrap()
+            match site.train(&job.to_bytes()).unwrap() {
+                Answer::Update(bytes) => Ok(bytes),
+                Answer::Failure(failure) => Err(failure),
+                Answer::Refused(violation) => panic!("{violation}"),
+            }
         };
         let plain = answer(ClassWeights::Equal).unwrap();
         assert_ne!(answer(ClassWeights::Inverse).unwrap(), plain);

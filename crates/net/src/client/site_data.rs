@@ -1,5 +1,6 @@
 //! A site's data: samples that are already numbers, or a table that is read with the federation's schema.
 
+use crate::client::pinned_schema::PinnedSchema;
 use crate::client::{Connection, ConnectionError, JoinError, SiteError};
 use crate::wire;
 use fedtvd_core::train::Samples;
@@ -92,10 +93,16 @@ impl Readable {
         self.open.as_ref().map_or(0, |(schema, _)| schema.open().count())
     }
 
+    /// Whether centres and scales are still to be computed.
+    pub(crate) fn open(&self) -> bool {
+        self.open.is_some()
+    }
+
     /// The same data with the federation's centres and scales; sends its own statistics and waits for the others'.
     pub(crate) async fn standardised(
         self,
         run: &str,
+        mut pinned: PinnedSchema,
         connection: &mut Connection,
     ) -> Result<Self, JoinError> {
         let Some((schema, loaded)) = &self.open else { return Ok(self) };
@@ -103,9 +110,10 @@ impl Readable {
             |&Moments { count, mean, squares }: &Moments| wire::ColumnStatistic { count, mean, squares };
         let columns: Vec<wire::ColumnStatistic> = moments(schema, loaded).iter().map(column).collect();
         let size = loaded.samples.train_rows() as u64;
+        let told = wire::ColumnStatistics { run: run.to_owned(), size, columns };
+        pinned.send(&told)?;
         let complete = loop {
-            let told = wire::ColumnStatistics { run: run.to_owned(), size, columns: columns.clone() };
-            match connection.columns(told).await? {
+            match connection.columns(told.clone()).await? {
                 text if text.is_empty() => {}
                 text => break text,
             }

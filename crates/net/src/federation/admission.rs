@@ -77,6 +77,9 @@ impl Coordinator {
     /// Enrols a client, or checks that its profile has not changed.
     pub(crate) fn enrol(&self, member: &Member, enrolment: &wire::Enrolment) -> Result<(), Refusal> {
         self.note_contact(member, Some(&enrolment.run))?;
+        if self.untold().is_some() {
+            return Err(Refusal::SchemaOpen);
+        }
         let (client, size, holdout) = (member.id, enrolment.size, enrolment.holdout);
         // In hardened mode a claim above the listed size counts as the listed size, so nothing is gained by it.
         let hardened = self.terms.run.mode == Mode::Hardened;

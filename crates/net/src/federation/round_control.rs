@@ -50,6 +50,7 @@ impl Coordinator {
             let (round, clients) = (inner.enrolled.round + 1, inner.absent(self.terms.roster.as_ref()));
             let enrolled = inner.histograms.as_ref().map_or(inner.enrolled.roster.len(), BTreeMap::len);
             drop(inner);
+            let clients = self.untold().unwrap_or(clients);
             (self.log)(&if clients.is_empty() {
                 let note = format!("round {round}: waiting for more clients; {enrolled} enrolled");
                 Event::Note { note }

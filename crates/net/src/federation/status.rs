@@ -31,7 +31,7 @@ pub struct Status {
     pub roster: usize,
     /// Clients whose update is on disk.
     pub answered: Vec<ClientId>,
-    /// Clients that the round, or its start, waits for.
+    /// Clients that the round, or its start, waits for: their enrolment, or the statistics of their columns.
     pub waiting_for: Vec<ClientId>,
     /// All clients that were in contact.
     pub clients: Vec<ClientStatus>,
@@ -55,6 +55,7 @@ pub struct ClientStatus {
 impl Coordinator {
     /// The current status.
     pub fn status(&self) -> Status {
+        let untold = self.untold();
         let inner = self.inner();
         let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
         let mut answer = |client: &ClientId| match &inner.phase {
@@ -88,7 +89,8 @@ impl Coordinator {
             answer(&profile.client);
         }
         if matches!(inner.phase, Phase::Between) {
-            waiting_for = inner.absent(self.terms.roster.as_ref());
+            // Clients that wait for the others' statistics have not enrolled either, but they have done their part.
+            waiting_for = untold.unwrap_or_else(|| inner.absent(self.terms.roster.as_ref()));
         }
         answered.sort_unstable();
         waiting_for.sort_unstable();

@@ -26,6 +26,8 @@ struct Progress {
     told: BTreeMap<ClientId, Vec<Moments>>,
     /// The schema with all centres and scales, as TOML. It is on disk.
     complete: Option<String>,
+    /// Why the statistics of all clients give no centres and scales, as it was logged last.
+    problem: Option<String>,
 }
 
 impl TableSchema {
@@ -35,7 +37,7 @@ impl TableSchema {
         directory: &RunDirectory,
     ) -> Result<Option<Self>, DirectoryError> {
         let Some(source) = source else { return Ok(None) };
-        let progress = Mutex::new(Progress { told: BTreeMap::new(), complete: directory.schema()? });
+        let progress = Mutex::new(Progress { complete: directory.schema()?, ..Progress::default() });
         Ok(Some(Self { source, directory: directory.clone(), progress }))
     }
 
@@ -56,6 +58,22 @@ impl TableSchema {
 }
 
 impl Coordinator {
+    /// Clients of the roster whose statistics are missing, and still may arrive.
+    fn owed(&self, progress: &Progress) -> Vec<ClientId> {
+        let inner = self.inner();
+        let waits = |client: &&ClientId| !progress.told.contains_key(client) && inner.can_answer(**client);
+        self.terms.roster.iter().flatten().filter(waits).copied().collect()
+    }
+
+    /// Clients whose statistics the schema still waits for; `None` if it is complete.
+    ///
+    /// Locks the coordinator while it holds the lock of the schema: nobody may hold the coordinator's.
+    pub(crate) fn untold(&self) -> Option<Vec<ClientId>> {
+        let tables = self.terms.tables.as_ref()?;
+        let progress = tables.progress();
+        (progress.complete.is_none() && tables.source.open().count() > 0).then(|| self.owed(&progress))
+    }
+
     /// Records a client's statistics of its columns; returns the complete schema once all have arrived.
     pub(crate) fn receive_columns(
         &self,
@@ -75,27 +93,50 @@ impl Coordinator {
         if progress.told.get(&client).is_some_and(|known| *known != moments) {
             return Err(enrolment::Refusal::Changed { client }.into());
         }
-        progress.told.insert(client, moments);
-        let owed: Vec<ClientId> = {
-            let inner = self.inner();
-            let waits =
-                |client: &&ClientId| !progress.told.contains_key(client) && inner.can_answer(**client);
-            self.terms.roster.iter().flatten().filter(waits).copied().collect()
-        };
+        let new = progress.told.insert(client, moments).is_none();
+        let owed = self.owed(&progress);
         if !owed.is_empty() {
+            drop(progress);
+            if new {
+                let note = format!(
+                    "client {client} sent the statistics of its columns; those of {owed:?} are missing"
+                );
+                (self.log)(&Event::Note { note });
+            }
             return Ok(None);
         }
         let inner = self.inner();
         let told = progress.told.iter().filter(|(client, _)| inner.can_answer(**client));
-        let told: Vec<Vec<Moments>> = told.map(|(_, moments)| moments.clone()).collect();
+        let told: BTreeMap<ClientId, Vec<Moments>> =
+            told.map(|(client, moments)| (*client, moments.clone())).collect();
         drop(inner);
-        let found = standards(&tables.source, &told, self.terms.run.mode);
-        let found = found.map_err(|error| Refusal::Columns(plain(&error.to_string())))?;
+        let (found, limited) = match standards(&tables.source, &told, self.terms.run.mode) {
+            Ok(found) => found,
+            Err(error) => {
+                // Nothing that the caller did: all clients wait until the operator has done something about it.
+                let problem = plain(&error.to_string());
+                let new = progress.problem.replace(problem.clone()).as_ref() != Some(&problem);
+                drop(progress);
+                self.notify_clients();
+                if new {
+                    let clients: Vec<&ClientId> = told.keys().collect();
+                    let note = format!(
+                        "round 1 cannot begin: {problem}; from the statistics of clients {clients:?}; revoke a client \
+                         that sent wrong ones, or start a run with another schema"
+                    );
+                    (self.log)(&Event::Note { note });
+                }
+                return Err(Refusal::Standards(problem));
+            }
+        };
         let text = tables.source.with_standards(&found).text();
         // On disk before any client trains with it: after a restart it must be the same.
         tables.directory.write_schema(&text).map_err(|_| Refusal::Disk)?;
         progress.complete = Some(text.clone());
         drop(progress);
+        for clipped in &limited {
+            (self.log)(&Event::Note { note: plain(&clipped.to_string()) });
+        }
         let note =
             format!("centres and scales of {} columns are fixed, from {} clients", found.len(), told.len());
         (self.log)(&Event::Note { note });

@@ -70,6 +70,16 @@ pub(crate) enum Refusal {
     /// Statistics of a table's columns that cannot be true or are not asked for.
     #[error("the statistics of the columns are refused: {0}")]
     Columns(String),
+    /// The clients' statistics together give no centres and scales.
+    #[error(
+        "the clients' statistics give no centres and scales: {0}; the operator must act, and clients try again"
+    )]
+    Standards(String),
+    /// An enrolment before all centres and scales are known.
+    #[error(
+        "the centres and scales of the tables are not known yet; the statistics of the columns come first"
+    )]
+    SchemaOpen,
     /// A statistic that cannot be read.
     #[error("the label statistic cannot be read: {0}")]
     Statistic(String),
@@ -212,6 +222,8 @@ impl Refusal {
             Self::Profile(refusal) => profile_code(refusal),
             Self::Statistic(_) => "statistic-unreadable",
             Self::Columns(_) => "columns-invalid",
+            Self::Standards(_) => "standards-failed",
+            Self::SchemaOpen => "schema-open",
             Self::NotEnrolled(_) => "not-enrolled",
             Self::Late { .. } => "late",
             Self::Early { .. } => "early",
@@ -250,6 +262,8 @@ impl Refusal {
                 | Self::TooSlow { .. }
                 | Self::DiskFull
                 | Self::Disk
+                | Self::Standards(_)
+                | Self::SchemaOpen
         )
     }
 }

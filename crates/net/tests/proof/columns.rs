@@ -2,8 +2,10 @@
 
 use crate::puppet::code;
 use crate::stage::{Stage, config};
+use fedtvd_core::labels::{Ask, Reference};
 use fedtvd_data::table::Schema;
-use fedtvd_net::federation::Options;
+use fedtvd_net::client::ConnectionError;
+use fedtvd_net::federation::{Event, Options};
 use fedtvd_net::wire::{ColumnStatistic, ColumnStatistics};
 use fedtvd_run::configuration::Config;
 
@@ -52,18 +54,31 @@ async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
         &[(50, 140.0, 1.0), good[1]],
         &[good[0], (50, f64::NAN, 1.0)],
         &[good[0], (50, 1.0, -1.0)],
+        &[good[0], (100, 1e300, 0.0)],
     ] {
         assert_eq!(code(zero.link.columns(told(&run, bad)).await.map(drop)), "columns-invalid", "{bad:?}");
     }
     let mut one = running.puppet(&stage, 1).await;
+    let early = one.enrolment(&[10, 10], &Reference::uniform(2), Ask::Distance);
+    assert_eq!(code(one.link.enrol(early).await), "schema-open");
+    assert_eq!(running.coordinator.status().waiting_for, [0, 1]);
     let first = tokio::spawn({
         let told = told(&run, &good);
         async move { (zero.link.columns(told).await.unwrap(), zero) }
     });
+    // The one that waits is not the one that is waited for.
+    stage.until(|event| match event {
+        Event::Note { note } if note.starts_with("client 0 sent") => {
+            Some(assert!(note.contains("[1] are missing")))
+        }
+        _ => None,
+    });
+    assert_eq!(running.coordinator.status().waiting_for, [1]);
     let (few, rest) = ((0, 0.0, 0.0), (50, 150.0, 5000.0));
     let complete = one.link.columns(told(&run, &[few, rest])).await.unwrap();
     let (same, mut zero) = first.await.unwrap();
     assert_eq!(complete, same);
+    assert_eq!(running.coordinator.status().waiting_for, [0, 1], "now for their enrolment");
     // Client 1 has too few ages: those of client 0 count alone. Pressures: 130 and 150, each with a variance of 100.
     for line in ["centre = 40.0\nscale = 10.0\n", "centre = 140.0\nscale = 14.14213562373"] {
         assert!(complete.contains(line), "{complete}");
@@ -78,10 +93,41 @@ async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn statistics_that_give_no_centre_are_the_operators_matter_and_no_clients_end() {
+    let stage = Stage::new(2);
+    let config = configured(&stage, "paper");
+    let options = || Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config, options());
+    let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
+    let run = zero.welcome.run.clone();
+    let lacking = told(&run, &[(50, 40.0, 5000.0), (0, 0.0, 0.0)]);
+    let (first, second) = tokio::join!(zero.link.columns(lacking.clone()), one.link.columns(lacking));
+    for refused in [first, second] {
+        let Err(ConnectionError::Refused { code, why, passing }) = refused else { panic!("{refused:?}") };
+        assert!(code == "standards-failed" && passing && why.contains("column \"bp\""), "{code}: {why}");
+    }
+    let note = stage.until(|event| match event {
+        Event::Note { note } if note.starts_with("round 1 cannot begin") => Some(note.clone()),
+        _ => None,
+    });
+    assert!(note.contains("column \"bp\": no client has 10 values") && note.contains("[0, 1]"), "{note}");
+    drop((zero, one));
+    tokio::task::block_in_place(|| running.stop());
+    // Nothing of it is in the run directory: the same run begins with other statistics.
+    let again = stage.serve("run", &config, options());
+    let (mut zero, mut one) = (again.puppet(&stage, 0).await, again.puppet(&stage, 1).await);
+    let good = told(&run, &[(50, 40.0, 5000.0), (50, 130.0, 5000.0)]);
+    let (first, second) = tokio::join!(zero.link.columns(good.clone()), one.link.columns(good));
+    assert!(first.unwrap().contains("centre = 130.0") && second.is_ok());
+    drop((zero, one));
+    tokio::task::block_in_place(|| again.stop());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn more_rows_than_a_certificate_lists_are_refused_in_paper_mode_and_capped_in_hardened_mode() {
     let stage = Stage::new(3);
     let good = [(50, 40.0, 5000.0), (50, 130.0, 5000.0)];
-    let vast = [(1_000_000, 100.0, 0.0), (1_000_000, 430.0, 0.0)];
+    let vast = [(1_000_000, 100.0, 0.0), (1_000_000, 1e30, 0.0)];
     for mode in ["paper", "hardened"] {
         let options = Options { roster: Some([0, 1, 2].into()), workers: 1, ..Options::default() };
         let running = stage.serve(mode, &configured(&stage, mode), options);
@@ -95,14 +141,20 @@ async fn more_rows_than_a_certificate_lists_are_refused_in_paper_mode_and_capped
             let (mut zero, mut one) = (running.puppet(&stage, 0).await, running.puppet(&stage, 1).await);
             let (zero, one) =
                 tokio::join!(zero.link.columns(told(&run, &good)), one.link.columns(told(&run, &good)));
-            // All three count as 50 rows: (40 + 40 + 100) / 3 and (130 + 130 + 430) / 3.
+            // All three count as 50 rows, and no mean is farther from the others than 6 deviations of 10:
+            // (40 + 40 + 100) / 3 and (130 + 130 + 190) / 3.
             let complete: Schema = lie.await.unwrap().parse().unwrap();
             assert_eq!(complete, zero.unwrap().parse().unwrap());
             assert_eq!(complete, one.unwrap().parse().unwrap());
             let open: Schema = SCHEMA.parse().unwrap();
             let centres = open.standards_in(&complete).unwrap().into_iter().map(|standard| standard.centre);
-            let close = centres.zip([60.0, 230.0]).all(|(is, should)| (is - should).abs() < 1e-9);
+            let close = centres.zip([60.0, 150.0]).all(|(is, should)| (is - should).abs() < 1e-9);
             assert!(close, "{complete:?}");
+            let note = stage.until(|event| match event {
+                Event::Note { note } if note.contains("limited") => Some(note.clone()),
+                _ => None,
+            });
+            assert!(note.starts_with("column \"bp\": the mean or deviation of client 2 is far"), "{note}");
         }
         tokio::task::block_in_place(|| running.stop());
     }

@@ -5,6 +5,7 @@ mod bad_updates;
 mod columns;
 mod double;
 mod false_evaluation;
+mod false_server;
 mod identity;
 mod leaving;
 mod liar;

@@ -1,0 +1,161 @@
+//! A server whose every welcome is controlled by the test, and what a site with a table lets it learn.
+
+use fedtvd_net::client::{JoinError, Options, Progress, Security, SiteData, SiteError, join};
+use fedtvd_net::wire::federation_server::{Federation, FederationServer};
+use fedtvd_net::wire::{self, PROTOCOL};
+use fedtvd_nn::models;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status, Streaming};
+
+type Reply<T> = Result<Response<T>, Status>;
+
+/// Sends one welcome after the other, the last one again and again, and refuses all work as temporarily impossible.
+struct FalseServer {
+    welcomes: Mutex<Vec<wire::Welcome>>,
+    told: Arc<Mutex<Vec<wire::ColumnStatistics>>>,
+}
+
+fn away<T>() -> Reply<T> {
+    Err(Status::unavailable("later"))
+}
+
+#[tonic::async_trait]
+impl Federation for FalseServer {
+    type PullStream = ReceiverStream<Result<wire::Work, Status>>;
+    type UploadStream = ReceiverStream<Result<wire::UploadReply, Status>>;
+
+    async fn hello(self: Arc<Self>, _: Request<wire::HelloRequest>) -> Reply<wire::Welcome> {
+        let mut welcomes = self.welcomes.lock().unwrap();
+        let next = if welcomes.len() > 1 { welcomes.remove(0) } else { welcomes[0].clone() };
+        drop(welcomes);
+        Ok(Response::new(next))
+    }
+    async fn columns(self: Arc<Self>, told: Request<wire::ColumnStatistics>) -> Reply<wire::CompleteSchema> {
+        self.told.lock().unwrap().push(told.into_inner());
+        away()
+    }
+    async fn enrol(self: Arc<Self>, _: Request<wire::Enrolment>) -> Reply<wire::Empty> {
+        away()
+    }
+    async fn pull(self: Arc<Self>, _: Request<wire::PullRequest>) -> Reply<Self::PullStream> {
+        away()
+    }
+    async fn upload(
+        self: Arc<Self>,
+        _: Request<Streaming<wire::UploadRequest>>,
+    ) -> Reply<Self::UploadStream> {
+        away()
+    }
+    async fn fail(self: Arc<Self>, _: Request<wire::Failure>) -> Reply<wire::Empty> {
+        away()
+    }
+    async fn judge(self: Arc<Self>, _: Request<wire::Counts>) -> Reply<wire::Empty> {
+        away()
+    }
+    async fn decline(self: Arc<Self>, _: Request<wire::Declined>) -> Reply<wire::Empty> {
+        away()
+    }
+    async fn status(self: Arc<Self>, _: Request<wire::StatusRequest>) -> Reply<wire::StatusReply> {
+        away()
+    }
+}
+
+/// What became of a site that joined a server with these welcomes, and what it told about its columns.
+async fn joined(
+    folder: &Path,
+    welcomes: Vec<wire::Welcome>,
+) -> (JoinError, Vec<wire::ColumnStatistics>, Vec<Progress>) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let server = FalseServer { welcomes: Mutex::new(welcomes), told: Arc::clone(&told) };
+    let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
+    let address = incoming.local_addr().unwrap();
+    let service = FederationServer::new(server);
+    let serving = tokio::spawn(async move {
+        let served = tonic::transport::Server::builder().serve_with_incoming(service, incoming);
+        served.await.unwrap();
+    });
+    let reported = Mutex::new(Vec::new());
+    let report = |progress: &Progress| reported.lock().unwrap().push(progress.clone());
+    let error = join(options(folder, &address.to_string()), &report).await.unwrap_err();
+    serving.abort();
+    let told = told.lock().unwrap().clone();
+    (error, told, reported.into_inner().unwrap())
+}
+
+fn options(folder: &Path, server: &str) -> Options {
+    let path = folder.join("patients.csv");
+    let rows: String = (0..60).map(|row| format!("{},{},x\n", 20 + row, ["no", "yes"][row % 2])).collect();
+    std::fs::write(&path, format!("age,sick,secret\n{rows}")).unwrap();
+    let data = SiteData::Table { path, label: None, test: 0.2 };
+    let security = Security::Claimed("0".to_owned());
+    Options::new(server.to_owned(), security, data, folder.join("state"))
+}
+
+fn welcome() -> wire::Welcome {
+    let network = models::named("logistic", [1, 1, 1], 2).unwrap();
+    wire::Welcome {
+        protocol: PROTOCOL,
+        run: "run1".to_owned(),
+        client: 0,
+        name: "berlin".to_owned(),
+        network: serde_json::to_string(&network).unwrap(),
+        crop: 0,
+        flip: false,
+        strategy: "fedavg".to_owned(),
+        mode: "paper".to_owned(),
+        rounds: 1,
+        classes: vec!["no".to_owned(), "yes".to_owned()],
+        version: "1".to_owned(),
+        schema: schema("[0, 100]"),
+        ask: "\"nothing\"".to_owned(),
+        epochs: 1,
+        clients_evaluate: false,
+    }
+}
+
+fn schema(bounds: &str) -> String {
+    format!(
+        "[label]\ncolumn = \"sick\"\nclasses = [\"no\", \"yes\"]\n[[column]]\nname = \"age\"\nkind = \"number\"\nbounds = {bounds}\n"
+    )
+}
+
+#[tokio::test]
+async fn a_server_that_sends_another_schema_gets_no_further_statistics() {
+    let folder = tempfile::tempdir().unwrap();
+    let other = wire::Welcome { schema: schema("[0, 40]"), ..welcome() };
+    let elsewhere = wire::Welcome { run: "run2".to_owned(), ..other.clone() };
+    for changed in [other.clone(), elsewhere] {
+        let folder = tempfile::tempdir().unwrap();
+        let (error, told, _) = joined(folder.path(), vec![welcome(), changed]).await;
+        assert!(matches!(error, JoinError::Site(SiteError::SchemaChanged { .. })), "{error}");
+        assert_eq!(told.len(), 1);
+    }
+    // Nor after a restart of the client.
+    let broken = wire::Welcome { run: "../run".to_owned(), ..welcome() };
+    let (_, first, _) = joined(folder.path(), vec![welcome(), welcome(), broken]).await;
+    assert!(first.len() == 2 && first[0] == first[1], "{first:?}");
+    let (error, told, _) = joined(folder.path(), vec![other]).await;
+    assert!(matches!(error, JoinError::Site(SiteError::SchemaChanged { .. })), "{error}");
+    assert_eq!(told, []);
+}
+
+#[tokio::test]
+async fn nothing_about_a_table_leaves_before_run_model_and_classes_are_checked() {
+    for (wrong, why) in [
+        (wire::Welcome { run: "../../bad".to_owned(), ..welcome() }, "a run name"),
+        (wire::Welcome { network: "{}".to_owned(), ..welcome() }, "a model"),
+        (
+            wire::Welcome { classes: vec!["yes".to_owned(), "no".to_owned()], ..welcome() },
+            "classes are yes, no",
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (error, told, _) = joined(folder.path(), vec![wrong]).await;
+        assert!(error.to_string().contains(why), "{error}");
+        assert_eq!(told, []);
+        assert!(!folder.path().join("bad").exists());
+    }
+}
