@@ -147,7 +147,7 @@ impl Runner {
         let done = directory.lines()?;
         let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
         let Found { checkpoints, checkpoint, notes: passed_over } =
-            checkpoints.find(&setup.layout, done.len() as u32)?;
+            checkpoints.find(&setup.layout, done.len() as u32)?.or_refuse(done.len() as u32, u32::MAX)?;
         notes.extend(passed_over);
         let round = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.round);
         if let Some(checkpoint) = checkpoint {

@@ -210,4 +210,13 @@ fn the_model_after_a_round_reads_tables_with_the_schema_of_its_run() {
     let early = fedtvd(&["predict", &run, &ground.path("b.csv")]);
     let advice = format!("to resume it: fedtvd serve --out {run}; to evaluate the model after round 3");
     assert!(early.code == 2 && early.err.contains(&advice), "{}", early.err);
+    // The schema of the unfinished run is edited: its server does not start, and its rounds are kept.
+    let rounds = file(&ground, "federated", "rounds.jsonl");
+    let schema = std::fs::read_to_string(ground.path("schema.toml")).unwrap();
+    ground
+        .put("schema.toml", &schema.replacen("kind = \"number\"", "kind = \"number\"\nbounds = [0, 999]", 1));
+    let refused = fedtvd(&["serve", &run, "--plaintext", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.code, 1, "{}", refused.err);
+    assert!(refused.err.contains("the schema changed since the run began"), "{}", refused.err);
+    assert!(file(&ground, "federated", "rounds.jsonl") == rounds);
 }

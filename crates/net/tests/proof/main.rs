@@ -11,5 +11,6 @@ mod one_hot;
 mod puppet;
 mod rollback;
 mod roster;
+mod schema_changes;
 mod stage;
 mod versions;
