@@ -56,7 +56,8 @@ pub enum RunError {
     },
     /// The data differ from those that the run was started with.
     #[error(
-        "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or start a new run"
+        "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or \
+         start a new run with another --out"
     )]
     Changed {
         /// Data set or split.

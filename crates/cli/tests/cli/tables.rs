@@ -194,16 +194,55 @@ fn resume_and_verify_notice_a_changed_schema() {
     std::fs::write(&schema, made.out.replace("\"Bern\", \"Rio\"", "\"Rio\", \"Bern\"")).unwrap();
     let changed = verify();
     assert_eq!(changed.code, 1);
-    assert!(changed.err.contains("the schema changed since the run began"), "{}", changed.err);
+    let sentence = format!("the schema {schema} changed since the run began");
+    assert!(changed.err.contains(&sentence), "{}", changed.err);
     std::fs::remove_file(run.join("summary.json")).unwrap();
     let resumed = fedtvd(&["resume", run.to_str().unwrap()]);
-    assert!(resumed.err.contains("the schema changed since the run began"), "{}", resumed.err);
+    assert!(resumed.err.contains(&sentence), "{}", resumed.err);
     // The schema in the run directory is what a model is used with; it is checked, too.
     std::fs::write(&schema, &made.out).unwrap();
     let stored = run.join("schema.toml");
     let text = std::fs::read_to_string(&stored).unwrap();
     std::fs::write(&stored, text.replacen("scale = ", "scale = 1", 1)).unwrap();
     assert!(verify().err.contains("schema.toml changed since the run began"), "{}", verify().err);
+}
+
+#[test]
+fn a_comparison_and_a_sweep_do_not_answer_with_results_of_other_data_or_of_another_schema() {
+    let clinic = Clinic::new();
+    let (table, schema) = (clinic.path("patients.csv"), clinic.path("schema.toml"));
+    let made = good(&["data", "schema", &table, "--label", "sick", "--ignore", "ward"]).out;
+    std::fs::write(&schema, &made).unwrap();
+    let config = clinic.path("config.toml");
+    let settings = format!(
+        "rounds = 2\ndata.set = {table:?}\ndata.schema = {schema:?}\ncohort.fraction = 1.0\nsplit.clients = 3\n\
+         model.name = \"logistic\"\n[sweep]\nseed = [1, 2]\n"
+    );
+    std::fs::write(&config, settings).unwrap();
+    let out = clinic.path("runs");
+    let compare = ["compare", &config, "--strategies", "fedavg,uniform", "--quiet", "--out", &out];
+    let sweep = ["sweep", &config, "--json", "--out", &out];
+    let edited = made.replace("kind = \"number\"", "kind = \"number\"\nbounds = [0, 60]");
+    let patients = std::fs::read_to_string(&table).unwrap();
+    let corrected = patients.replacen("20,Rio", "21,Rio", 1);
+    for command in [&compare[..], &sweep] {
+        good(command);
+        for (file, text, was, name) in
+            [(&schema, &edited, &made, "schema"), (&table, &corrected, &patients, "data set")]
+        {
+            std::fs::write(file, text).unwrap();
+            let changed = fedtvd(command);
+            assert_eq!(changed.code, 1, "{}", changed.err);
+            let sentence = format!("the {name} {file} changed since the run began");
+            let said = changed.err + &changed.out;
+            assert!(said.contains(&sentence) && said.contains("another --out"), "{said}");
+            std::fs::write(file, was).unwrap();
+        }
+        good(command);
+    }
+    // Without its data a finished run cannot be compared, and stays finished.
+    std::fs::remove_file(&table).unwrap();
+    assert_eq!(json(&good(&sweep))["done"], 2);
 }
 
 #[test]
