@@ -178,6 +178,42 @@ fn a_schema_with_centres_and_scales_needs_no_statistics_and_no_roster() {
     assert!(refused.code == 2 && refused.err.contains(sentence), "{}", refused.err);
 }
 
+/// What the server says until it listens.
+fn said(arguments: &[&str]) -> String {
+    let serve = ["serve", "--plaintext", "--listen", "127.0.0.1:0"];
+    Process::start(&[&serve[..], arguments].concat()).says_until_it_listens()
+}
+
+#[test]
+fn a_schema_alone_describes_the_samples_and_the_server_says_who_evaluates() {
+    let ground = Ground::new(true);
+    let (schema, table) = (format!("data.schema={}", ground.path("schema.toml")), ground.path("all.csv"));
+    let set = |name: &str| format!("data.set={name}");
+    let out = |name: &str| ground.path(name);
+    let hold_outs = "clients evaluate each model on their hold-outs";
+    let alone = said(&["--set", &schema, "--out", &out("alone")]);
+    assert!(alone.contains(&format!("the server has a schema and no data: {hold_outs}")), "{alone}");
+    // A table's model, not one for the images of the default data set.
+    let config = String::from_utf8(file(&ground, "alone", "config.toml")).unwrap();
+    assert!(config.contains("\"flatten\""), "{config}");
+    let again = said(&["--set", &schema, "--out", &out("alone")]);
+    assert!(again.contains("the server has a schema and no data"), "{again}");
+    let named = said(&["--set", &schema, "--set", &set("patients"), "--out", &out("named")]);
+    assert!(
+        named.contains(&format!("data.set = \"patients\" is not on this machine: {hold_outs}")),
+        "{named}"
+    );
+    let typo = said(&["--set", &schema, "--set", &set("al.csv"), "--out", &out("typo")]);
+    assert!(typo.contains("there is no al.csv here") && typo.contains("if it is a mistyped path"), "{typo}");
+    let own = said(&["--set", &schema, "--set", &set(&table), "--out", &out("own")]);
+    assert!(own.contains("the server evaluates each model on the 60 test samples of "), "{own}");
+    let told = said(&["--set", &schema, "--set", &set(&table), "--out", &out("told"), "--no-test-set"]);
+    assert!(told.contains(hold_outs) && !told.contains("the server evaluates"), "{told}");
+    let call = ["serve", "--plaintext", "--out", &out("unknown"), "--set", "data.set=patients"];
+    let unknown = fedtvd(&call);
+    assert!(unknown.code == 2 && unknown.err.contains("for tables, name their schema with data.schema"));
+}
+
 #[test]
 fn a_site_that_flips_the_labels_of_its_table_does_what_a_liar_of_a_simulation_does() {
     let ground = Ground::new(false);

@@ -83,8 +83,8 @@ pub enum FederationError {
     Attack,
     /// A data set that the server does not have and whose shape is unknown.
     #[error(
-        "data.set = \"{0}\" is not on this machine, and its shape is unknown; name a data set of the catalogue, or a site's \
-        folder written by fedtvd split --export"
+        "data.set = \"{0}\" is not on this machine, and its shape is unknown; for tables, name their schema with data.schema; \
+         otherwise name a data set of the catalogue, or a site's folder written by fedtvd split --export"
     )]
     Shapeless(String),
     /// The directory holds a run of another configuration.
@@ -177,6 +177,7 @@ pub fn prepare(
     if let Some(opening) = ledger.opening(state.round)? {
         (state.roster, state.reference) = (opening.roster, opening.reference);
     }
+    let evaluation = info.evaluation(&experiment.data.set, options.clients_evaluate);
     let tables = TableSchema::of(info.schema, &directory).map_err(RunError::from)?.map(Arc::new);
     let evaluator = match &info.data {
         Some(data) => server_evaluator(&data.loaded, &model.network, options.workers, tables.as_ref())?,
@@ -195,11 +196,12 @@ pub fn prepare(
         roster: options.roster,
         tables,
     };
-    let coordinator = Coordinator::new(terms, ledger, log, state.clone(), aggregated && !known);
+    let coordinator = Coordinator::new(terms, ledger, Arc::clone(&log), state.clone(), aggregated && !known);
     let coordinator = Arc::new(coordinator);
     if let Some(summary) = directory.summary().map_err(RunError::from)? {
         return Ok(Ready { coordinator, work: Work::Farewell(summary) });
     }
+    log(&Event::Note { note: evaluation });
     let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
     let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_network(model.network);
