@@ -16,7 +16,7 @@ impl Process {
         let child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
             .args(arguments)
             .env_remove("FEDTVD_DATA")
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -48,6 +48,13 @@ impl Process {
             }
         }
         (heard.join("\n"), lines)
+    }
+
+    /// Waits for its successful end; what it wrote to stdout.
+    pub(crate) fn answers(mut self) -> String {
+        let answer = std::io::read_to_string(self.0.stdout.take().unwrap()).unwrap();
+        self.succeeds();
+        answer
     }
 
     pub(crate) fn succeeds(self) {

@@ -79,7 +79,8 @@ impl Ground {
     }
 
     /// Starts the server, lets the three sites join, and waits for the end; `first` are further options of client 0.
-    fn federate(&self, out: &str, settings: &[String], first: &[&str]) {
+    /// Returns the server's answer.
+    fn federate(&self, out: &str, settings: &[String], first: &[&str]) -> String {
         self.put("roster", "0\n1\n2\n");
         let (out, roster) = (self.path(out), self.path("roster"));
         let serve = ["serve", "--plaintext", "--listen", "127.0.0.1:0", "--out", &out, "--roster", &roster];
@@ -113,7 +114,7 @@ impl Ground {
         // The last one first: the order of arrival does not matter.
         let sites: Vec<Process> = WARDS.into_iter().enumerate().rev().map(site).collect();
         sites.into_iter().for_each(Process::succeeds);
-        server.succeeds();
+        server.answers()
     }
 }
 
@@ -212,6 +213,29 @@ fn a_schema_alone_describes_the_samples_and_the_server_says_who_evaluates() {
     let call = ["serve", "--plaintext", "--out", &out("unknown"), "--set", "data.set=patients"];
     let unknown = fedtvd(&call);
     assert!(unknown.code == 2 && unknown.err.contains("for tables, name their schema with data.schema"));
+}
+
+#[test]
+fn a_federation_whose_data_stay_at_its_sites_ends_with_advice_that_works() {
+    let ground = Ground::new(false);
+    let mut settings = ground.settings(&[]);
+    settings[1] = "data.set=patients".to_owned();
+    settings.retain(|setting| setting != "data.group=ward" && setting != "split.kind=natural");
+    let settings: Vec<String> = settings.iter().filter(|setting| *setting != "--set").cloned().collect();
+    let settings: Vec<String> = settings.into_iter().flat_map(|one| ["--set".to_owned(), one]).collect();
+    let finished = ground.federate("federated", &settings, &[]);
+    let (run, table) = (ground.path("federated"), ground.path("b.csv"));
+    assert!(finished.contains("model.safetensors --set data.set=FILE)"), "{finished}");
+    let alone = fedtvd(&["evaluate", &run]);
+    let advice = format!("fedtvd evaluate {run} --set data.set=FILE");
+    assert!(alone.code == 2 && alone.err.contains(&advice), "{}", alone.err);
+    good(&["evaluate", &run, "--set", &format!("data.set={table}")]);
+    let verified = fedtvd(&["verify", &run]);
+    assert!(
+        verified.code == 2 && verified.err.contains("verify needs the data of all clients"),
+        "{}",
+        verified.err
+    );
 }
 
 #[test]
