@@ -82,6 +82,19 @@ pub(crate) fn folder(out: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display())).map_err(Failure::Work)
 }
 
+/// Refuses to write to a file that is read.
+pub(crate) fn refuse_overwriting(out: &Path, inputs: &[&Path]) -> Result<(), Failure> {
+    let Ok(place) = out.canonicalize() else { return Ok(()) };
+    match inputs.iter().find(|input| input.canonicalize().is_ok_and(|input| input == place)) {
+        None => Ok(()),
+        Some(input) => Err(Failure::Request(anyhow!(
+            "{} is the input {}; writing to it would destroy it: choose another file",
+            out.display(),
+            input.display()
+        ))),
+    }
+}
+
 /// The name of a configuration, if it has one.
 pub(crate) fn title(config: &Config) -> Option<String> {
     match config.get("name") {
@@ -166,6 +179,11 @@ impl Configured {
     /// The path in place of a configuration file, if it is a directory.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.config.as_deref().filter(|path| path.is_dir())
+    }
+
+    /// The path of the configuration file, if one is named.
+    pub(crate) fn file(&self) -> Option<&PathBuf> {
+        self.config.as_ref()
     }
 
     /// Whether changes to individual keys were given.

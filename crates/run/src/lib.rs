@@ -35,5 +35,5 @@ pub mod setup;
 pub mod simulation;
 pub mod verify;
 
-pub use open::reopen;
+pub use open::{reopen, same_inputs};
 pub use run_error::RunError;

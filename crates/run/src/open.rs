@@ -147,7 +147,7 @@ impl Runner {
         let done = directory.lines()?;
         let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
         let Found { checkpoints, checkpoint, notes: passed_over } =
-            checkpoints.find(&setup.layout, done.len() as u32)?;
+            checkpoints.find(&setup.layout, done.len() as u32)?.or_refuse(done.len() as u32, u32::MAX)?;
         notes.extend(passed_over);
         let round = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.round);
         if let Some(checkpoint) = checkpoint {
@@ -174,11 +174,7 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
     let experiment = Experiment::of(&config).map_err(|error| unusable(&error))?;
     let manifest = directory.manifest()?;
     let data = Data::load(&experiment.data, places)?;
-    // A run that was made before tables had schemas has no hash of one. A schema that is made changes with its table.
-    if !manifest.schema_hash.is_empty() && experiment.data.schema.is_some() {
-        same("schema", &manifest.schema_hash, &data.schema_hash())?;
-    }
-    same(&format!("data set {}", experiment.data.set), &manifest.data_checksum, &data.checksum)?;
+    same_data(&manifest, &experiment, &data.checksum, &data.schema_hash())?;
     let setup = Arc::new(Setup::new(&experiment, &data)?);
     if let (Some(stored), Some(schema)) = (directory.schema()?, &setup.schema) {
         let path = directory.file("schema.toml");
@@ -186,11 +182,36 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
         let hash = |schema: &Schema| sha256(schema.text().as_bytes());
         same(&path.display().to_string(), &hash(schema), &hash(&stored))?;
     }
-    // The sites of a federation do not report their split; equal bits will show that it is the same.
-    if !manifest.split_hash.is_empty() {
-        same("split", &manifest.split_hash, &setup.split_hash)?;
-    }
+    same_split(&manifest, &setup)?;
     Ok((experiment, setup))
+}
+
+/// Fails if the data, their schema or their split differ from those that a run was made with.
+pub fn same_inputs(directory: &RunDirectory, experiment: &Experiment, setup: &Setup) -> Result<(), RunError> {
+    let manifest = directory.manifest()?;
+    same_data(&manifest, experiment, &setup.data_checksum, &setup.schema_hash)?;
+    same_split(&manifest, setup)
+}
+
+fn same_data(
+    manifest: &Manifest,
+    experiment: &Experiment,
+    checksum: &str,
+    schema_hash: &str,
+) -> Result<(), RunError> {
+    // A run that was made before tables had schemas has no hash of one. A schema that is made changes with its table.
+    if let Some(schema) = experiment.data.schema.as_ref().filter(|_| !manifest.schema_hash.is_empty()) {
+        same(&format!("schema {}", schema.display()), &manifest.schema_hash, schema_hash)?;
+    }
+    same(&format!("data set {}", experiment.data.set), &manifest.data_checksum, checksum)
+}
+
+fn same_split(manifest: &Manifest, setup: &Setup) -> Result<(), RunError> {
+    // The sites of a federation do not report their split; equal bits will show that it is the same.
+    if manifest.split_hash.is_empty() {
+        return Ok(());
+    }
+    same("split", &manifest.split_hash, &setup.split_hash)
 }
 
 fn same(what: &str, was: &str, is: &str) -> Result<(), RunError> {

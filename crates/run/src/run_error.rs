@@ -1,7 +1,7 @@
 //! Why a run cannot start, resume or end.
 
 use crate::configuration::{ConfigError, ExperimentError};
-use crate::directory::{CheckpointError, DirectoryError, FileError, HistoryError};
+use crate::directory::{CheckpointError, DirectoryError, FileError, HistoryError, NoCheckpoint};
 use crate::rounds::RoundError;
 use crate::setup::SetupError;
 use crate::simulation::SimulationError;
@@ -28,6 +28,9 @@ pub enum RunError {
     /// A checkpoint.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
+    /// Finished rounds without a checkpoint.
+    #[error(transparent)]
+    NoCheckpoint(#[from] NoCheckpoint),
     /// The state of a past round.
     #[error(transparent)]
     History(#[from] HistoryError),
@@ -53,7 +56,8 @@ pub enum RunError {
     },
     /// The data differ from those that the run was started with.
     #[error(
-        "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or start a new run"
+        "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or \
+         start a new run with another --out"
     )]
     Changed {
         /// Data set or split.
@@ -75,7 +79,11 @@ impl RunError {
             }
             Self::History(HistoryError::NotKept { .. }) => true,
             Self::Round(error) => error.request(),
-            Self::File(_) | Self::Checkpoint(_) | Self::Changed { .. } | Self::Unchanged { .. } => false,
+            Self::File(_)
+            | Self::Checkpoint(_)
+            | Self::NoCheckpoint(_)
+            | Self::Changed { .. }
+            | Self::Unchanged { .. } => false,
         }
     }
 }

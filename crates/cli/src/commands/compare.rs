@@ -204,7 +204,7 @@ fn heading(config: &Config, comparison: &Comparison, population: &Population) ->
     let Population { clients, mean_tvd, sizes: [least, most], .. } = population;
     format!(
         "{}\n{} per client, mean total variation distance (TVD) of labels {mean_tvd:.2}",
-        heading_of_config(config, *clients, comparison.seeds()),
+        heading_of_config(&config.with_model_for(population.shape), *clients, comparison.seeds()),
         samples(*least as u64, *most as u64)
     )
 }

@@ -2,17 +2,17 @@
 
 use crate::output::predictions::Csv;
 use crate::output::trained_model::{self, TrainedModel};
-use crate::request::{Configured, Failure, Output, mean_loss};
+use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, quoted, refuse_overwriting};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_core::train::Trainer as _;
-use fedtvd_data::set::{DataOptions, Loaded};
+use fedtvd_data::set::{DataOptions, LoadError, Loaded, load_table};
 use fedtvd_data::table::Schema;
 use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::RunDirectory;
-use fedtvd_run::setup::Data;
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,6 +49,7 @@ struct View<'a> {
     class_accuracy: Vec<Option<f64>>,
     class_names: &'a [String],
     confusion: Vec<&'a [u64]>,
+    notes: &'a [String],
 }
 
 impl Evaluate {
@@ -62,6 +63,9 @@ impl Evaluate {
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let bytes = std::fs::read(&file).unwrap_or_default();
         let schema = trained_model::schema(&file, &bytes)?;
+        if let Some(schema) = &schema {
+            self.refuse_idle(&schema.label.column, &experiment.data.label)?;
+        }
         let other = schema.is_some() && experiment.data.is_table_file() && !self.own(&file, &experiment.data);
         if other && self.train {
             let set = &experiment.data.set;
@@ -70,6 +74,9 @@ impl Evaluate {
             )));
         }
         let loaded = self.load(&experiment.data, schema.as_ref(), other)?;
+        if !self.output.quiet {
+            loaded.notes.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
+        }
         let samples = Arc::clone(&loaded.samples);
         let all = self.train || other;
         let rows = if all { (0..samples.train_rows() as u32).collect() } else { samples.test_rows() };
@@ -86,6 +93,7 @@ impl Evaluate {
         let mut cpu = Cpu::new(&model.network, samples.clone()).map_err(Failure::request)?;
         let evaluation = cpu.evaluate(&model.params, &rows, None).map_err(Failure::work)?;
         if let Some(path) = &self.predictions {
+            refuse_overwriting(path, &[Path::new(&experiment.data.set), &model.file])?;
             let text = predictions(&mut cpu, &model, &rows, &loaded).map_err(Failure::Work)?;
             std::fs::write(path, text)
                 .with_context(|| format!("writing {}", path.display()))
@@ -101,6 +109,7 @@ impl Evaluate {
             class_accuracy: evaluation.class_accuracies(),
             class_names: &loaded.class_names,
             confusion: evaluation.confusion.chunks(samples.classes()).collect(),
+            notes: &loaded.notes,
         };
         self.output.answer(&view, || text(&view))
     }
@@ -109,14 +118,31 @@ impl Evaluate {
     fn load(&self, options: &DataOptions, schema: Option<&Schema>, other: bool) -> Result<Loaded, Failure> {
         let places = self.configured.places();
         let loaded = match schema.filter(|_| options.is_table_file()) {
-            Some(schema) if other => {
-                let options = DataOptions { test: 0.0, group: None, imbalance: 1.0, ..options.clone() };
-                options.load_with(&places, schema)
-            }
+            // Not as the data of a run: its rows are all for testing.
+            Some(schema) if other => load_table(Path::new(&options.set), schema, None, 0.0),
             Some(schema) => options.load_with(&places, schema),
-            None => return Ok(Data::load(options, &places).map_err(Failure::request)?.loaded),
+            None => options.load(&places),
         };
-        loaded.map_err(Failure::request)
+        loaded.map_err(|error| match error {
+            LoadError::Unknown { .. } if schema.is_some() && !self.configured.has_changes() => {
+                let model = quoted(&self.model.display().to_string());
+                Failure::Request(anyhow!(
+                    "the data of the run (data.set = {:?}) is not on this machine; name a table with the same columns: \
+                     fedtvd evaluate {model} --set data.set=FILE",
+                    options.set
+                ))
+            }
+            error => Failure::request(error),
+        })
+    }
+
+    /// Refuses to be told how to read a table by a model that has a schema of its own.
+    fn refuse_idle(&self, label: &str, wanted: &str) -> Result<(), Failure> {
+        let mut idle = BTreeSet::from(["data.schema".to_owned()]);
+        if wanted != label {
+            idle.insert("data.label".to_owned());
+        }
+        self.configured.refuse(&idle, "is given by the model, which reads every table with its own schema")
     }
 
     /// Whether this is the data set of the run that the model is from.
@@ -148,8 +174,17 @@ impl Evaluate {
         let beside = model.parent().map(|folder| folder.join("config.toml")).filter(|path| path.is_file());
         match beside {
             Some(path) if !self.configured.names_file() => self.configured.read_over(&path),
-            _ => self.configured.read(),
+            _ => self.configured.read().map_err(|failure| self.misplaced().unwrap_or(failure)),
         }
+    }
+
+    /// What to write if data were named in place of a configuration.
+    fn misplaced(&self) -> Option<Failure> {
+        let file = self.configured.file().filter(|file| file.extension().is_none_or(|end| end != "toml"))?;
+        let [model, file] = [&self.model, file].map(|path| quoted(&path.display().to_string()));
+        Some(Failure::Request(anyhow!(
+            "{file} is not a configuration; to evaluate the model on it: fedtvd evaluate {model} --set data.set={file}"
+        )))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::output::predictions::{Predicted, image_rows, table_rows};
 use crate::output::trained_model::TrainedModel;
-use crate::request::{Failure, Output, eprint_line, plural, print};
+use crate::request::{Failure, Output, eprint_line, plural, print, refuse_overwriting};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::Places;
@@ -18,7 +18,7 @@ pub(crate) struct Predict {
     /// A table with the columns that the model was trained on (a label is not needed), a PNG image, or a folder of them
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Write to a CSV file instead of stdout
+    /// Write to a CSV file instead of stdout; an existing file is replaced
     #[arg(long, value_name = "CSV")]
     out: Option<PathBuf>,
     /// Folder with data sets [default: $FEDTVD_DATA]
@@ -47,6 +47,9 @@ struct One<'a> {
 impl Predict {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let model = TrainedModel::read(&self.model, None, &Places::new(self.data.clone()))?;
+        if let Some(out) = &self.out {
+            refuse_overwriting(out, &[&self.file, &model.file])?;
+        }
         let image =
             self.file.is_dir() || self.file.extension().is_some_and(|end| end.eq_ignore_ascii_case("png"));
         let Predicted { csv, probabilities, notes } = match &model.schema {

@@ -5,14 +5,15 @@ use crate::request::{Configured, Failure, Output, Resources, per_cent, plural, q
 use crate::terminal::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
+use fedtvd_data::set::known;
 use fedtvd_lab::report::heading::last_rounds;
 use fedtvd_run::RunError;
-use fedtvd_run::configuration::{Experiment, Value};
+use fedtvd_run::configuration::{Config, Experiment, Value};
 use fedtvd_run::directory::{LAST, Summary};
 use fedtvd_run::estimate::{Estimate, EstimateError, estimate};
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Run one experiment: simulate federated training with one strategy and seed.
 #[derive(Args)]
@@ -132,8 +133,15 @@ fn finished(summary: &Summary) -> String {
         summary.images_per_second,
         summary.directory,
         summary.model,
-        quoted(&summary.model),
+        quoted(&summary.model) + if data_is_here(summary) { "" } else { " --set data.set=FILE" },
     )
+}
+
+/// Whether the run's data can be read here; those of a federation may be at its sites only.
+fn data_is_here(summary: &Summary) -> bool {
+    let text = std::fs::read_to_string(Path::new(&summary.directory).join("config.toml"));
+    let config = text.ok().and_then(|text| Config::parse(&text).ok());
+    config.is_none_or(|config| known(&config.get("data.set").bare()).is_ok())
 }
 
 fn estimated(estimate: &Estimate, workers: usize) -> String {

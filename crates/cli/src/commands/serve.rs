@@ -330,7 +330,7 @@ fn screened(client: &ClientRecord) -> Option<String> {
 fn failure(error: FederationError) -> Failure {
     match error {
         FederationError::Run(error) => run_failure(error),
-        FederationError::Ledger(_) => Failure::work(error),
+        FederationError::Ledger(_) | FederationError::SchemaChanged { .. } => Failure::work(error),
         other => Failure::request(other),
     }
 }

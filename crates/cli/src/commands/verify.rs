@@ -4,7 +4,9 @@ use crate::commands::run::failure;
 use crate::request::{Failure, Output, Resources, eprint_line, plural};
 use anyhow::{anyhow, ensure};
 use clap::Args;
-use fedtvd_data::set::Places;
+use fedtvd_data::set::{LoadError, Places};
+use fedtvd_run::RunError;
+use fedtvd_run::setup::SetupError;
 use fedtvd_run::verify::{Verdict, VerifyError, verify};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -40,6 +42,13 @@ impl Verify {
         };
         let verdict = verify(&self.directory, &places, self.resources.checked()?, rounds.as_ref(), &mut show);
         let verdict = verdict.map_err(|error| match error {
+            VerifyError::Run(RunError::Setup(SetupError::Load(LoadError::Unknown { set }))) => {
+                Failure::Request(anyhow!(
+                    "{} cannot be recomputed here: its data (data.set = {set:?}) is not on this machine; verify needs the \
+                     data of all clients in one data set, split as the configuration says",
+                    self.directory.display()
+                ))
+            }
             VerifyError::Run(error) => failure(error),
             error @ VerifyError::Model { .. } => Failure::work(error),
             other => Failure::request(other),

@@ -60,6 +60,12 @@ pub(crate) fn schema(file: &Path, bytes: &[u8]) -> Result<Option<Schema>, Failur
     schema.map(Some).map_err(Failure::Request)
 }
 
+/// Whether a file starts as safetensors do: the length of a header, and the header in JSON.
+fn is_safetensors(bytes: &[u8]) -> bool {
+    let Some((length, rest)) = bytes.split_first_chunk() else { return false };
+    u64::from_le_bytes(*length) <= rest.len() as u64 && rest.first() == Some(&b'{')
+}
+
 impl TrainedModel {
     /// Reads a model; the configuration beside it is used for what its file does not say.
     pub(crate) fn read(model: &Path, config: Option<Config>, places: &Places) -> Result<Self, Failure> {
@@ -67,6 +73,12 @@ impl TrainedModel {
         let bytes = std::fs::read(&path)
             .with_context(|| format!("reading {}", path.display()))
             .map_err(Failure::Request)?;
+        if !is_safetensors(&bytes) {
+            return Err(Failure::Request(anyhow!(
+                "{} is not a model file; name a run directory, or the model.safetensors in it",
+                path.display()
+            )));
+        }
         let schema = schema(&path, &bytes)?;
         let Description { network, class_names, normal } = match (ModelCard::of(&bytes), &schema) {
             (Some(card), Some(schema)) => {

@@ -16,7 +16,7 @@ impl Process {
         let child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
             .args(arguments)
             .env_remove("FEDTVD_DATA")
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -26,12 +26,17 @@ impl Process {
     /// Reads the log until the server listens; a thread reads the rest, so that the server never blocks on a full pipe,
     /// and returns it.
     pub(crate) fn listening(&mut self) -> JoinHandle<String> {
-        let lines = self.until_it_listens();
+        let (_, lines) = self.until_it_listens();
         std::thread::spawn(move || lines.map_while(Result::ok).map(|line| line + "\n").collect())
     }
 
-    /// Reads the log until the server listens; returns the reader of the rest.
-    fn until_it_listens(&mut self) -> Lines<BufReader<ChildStderr>> {
+    /// What the server says until it listens.
+    pub(crate) fn says_until_it_listens(mut self) -> String {
+        self.until_it_listens().0
+    }
+
+    /// Reads the log until the server listens; returns what it read, and the reader of the rest.
+    fn until_it_listens(&mut self) -> (String, Lines<BufReader<ChildStderr>>) {
         let mut lines = BufReader::new(self.0.stderr.take().unwrap()).lines();
         let mut heard = Vec::new();
         loop {
@@ -42,7 +47,14 @@ impl Process {
                 break;
             }
         }
-        lines
+        (heard.join("\n"), lines)
+    }
+
+    /// Waits for its successful end; what it wrote to stdout.
+    pub(crate) fn answers(mut self) -> String {
+        let answer = std::io::read_to_string(self.0.stdout.take().unwrap()).unwrap();
+        self.succeeds();
+        answer
     }
 
     pub(crate) fn succeeds(self) {

@@ -257,7 +257,7 @@ fn a_data_set_that_changed_stops_a_run_until_it_is_back() {
         assert_eq!((answer.code, answer.out.as_str()), (1, ""));
         let start =
             format!("fedtvd: the data set {} changed since the run began: its hash was ", table.display());
-        let end = "; restore the old one, or start a new run\n";
+        let end = "; restore the old one, or start a new run with another --out\n";
         assert!(answer.err.starts_with(&start) && answer.err.ends_with(end), "{}", answer.err);
     }
     fs::remove_file(&table).unwrap();

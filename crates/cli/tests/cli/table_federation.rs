@@ -79,7 +79,8 @@ impl Ground {
     }
 
     /// Starts the server, lets the three sites join, and waits for the end; `first` are further options of client 0.
-    fn federate(&self, out: &str, settings: &[String], first: &[&str]) {
+    /// Returns the server's answer.
+    fn federate(&self, out: &str, settings: &[String], first: &[&str]) -> String {
         self.put("roster", "0\n1\n2\n");
         let (out, roster) = (self.path(out), self.path("roster"));
         let serve = ["serve", "--plaintext", "--listen", "127.0.0.1:0", "--out", &out, "--roster", &roster];
@@ -113,7 +114,7 @@ impl Ground {
         // The last one first: the order of arrival does not matter.
         let sites: Vec<Process> = WARDS.into_iter().enumerate().rev().map(site).collect();
         sites.into_iter().for_each(Process::succeeds);
-        server.succeeds();
+        server.answers()
     }
 }
 
@@ -185,6 +186,65 @@ fn a_schema_with_centres_and_scales_needs_no_statistics_and_no_roster() {
     assert!(refused.code == 2 && refused.err.contains(sentence), "{}", refused.err);
 }
 
+/// What the server says until it listens.
+fn said(arguments: &[&str]) -> String {
+    let serve = ["serve", "--plaintext", "--listen", "127.0.0.1:0"];
+    Process::start(&[&serve[..], arguments].concat()).says_until_it_listens()
+}
+
+#[test]
+fn a_schema_alone_describes_the_samples_and_the_server_says_who_evaluates() {
+    let ground = Ground::new(true);
+    let (schema, table) = (format!("data.schema={}", ground.path("schema.toml")), ground.path("all.csv"));
+    let set = |name: &str| format!("data.set={name}");
+    let out = |name: &str| ground.path(name);
+    let hold_outs = "clients evaluate each model on their hold-outs";
+    let alone = said(&["--set", &schema, "--out", &out("alone")]);
+    assert!(alone.contains(&format!("the server has a schema and no data: {hold_outs}")), "{alone}");
+    // A table's model, not one for the images of the default data set.
+    let config = String::from_utf8(file(&ground, "alone", "config.toml")).unwrap();
+    assert!(config.contains("\"flatten\""), "{config}");
+    let again = said(&["--set", &schema, "--out", &out("alone")]);
+    assert!(again.contains("the server has a schema and no data"), "{again}");
+    let named = said(&["--set", &schema, "--set", &set("patients"), "--out", &out("named")]);
+    assert!(
+        named.contains(&format!("data.set = \"patients\" is not on this machine: {hold_outs}")),
+        "{named}"
+    );
+    let typo = said(&["--set", &schema, "--set", &set("al.csv"), "--out", &out("typo")]);
+    assert!(typo.contains("there is no al.csv here") && typo.contains("if it is a mistyped path"), "{typo}");
+    let own = said(&["--set", &schema, "--set", &set(&table), "--out", &out("own")]);
+    assert!(own.contains("the server evaluates each model on the 60 test samples of "), "{own}");
+    let told = said(&["--set", &schema, "--set", &set(&table), "--out", &out("told"), "--no-test-set"]);
+    assert!(told.contains(hold_outs) && !told.contains("the server evaluates"), "{told}");
+    let call = ["serve", "--plaintext", "--out", &out("unknown"), "--set", "data.set=patients"];
+    let unknown = fedtvd(&call);
+    assert!(unknown.code == 2 && unknown.err.contains("for tables, name their schema with data.schema"));
+}
+
+#[test]
+fn a_federation_whose_data_stay_at_its_sites_ends_with_advice_that_works() {
+    let ground = Ground::new(false);
+    let mut settings = ground.settings(&[]);
+    settings[1] = "data.set=patients".to_owned();
+    settings.retain(|setting| setting != "data.group=ward" && setting != "split.kind=natural");
+    let settings: Vec<String> = settings.iter().filter(|setting| *setting != "--set").cloned().collect();
+    let settings: Vec<String> = settings.into_iter().flat_map(|one| ["--set".to_owned(), one]).collect();
+    let finished = ground.federate("federated", &settings, &[]);
+    let (run, table) = (ground.path("federated"), ground.path("b.csv"));
+    assert!(finished.contains("model.safetensors --set data.set=FILE)"), "{finished}");
+    let alone = fedtvd(&["evaluate", &run]);
+    let advice = format!("fedtvd evaluate {run} --set data.set=FILE");
+    assert!(alone.code == 2 && alone.err.contains(&advice), "{}", alone.err);
+    good(&["evaluate", &run, "--set", &format!("data.set={table}")]);
+    let verified = fedtvd(&["verify", &run]);
+    assert!(
+        verified.code == 2 && verified.err.contains("verify needs the data of all clients"),
+        "{}",
+        verified.err
+    );
+}
+
 #[test]
 fn a_site_that_flips_the_labels_of_its_table_does_what_a_liar_of_a_simulation_does() {
     let ground = Ground::new(false);
@@ -218,4 +278,13 @@ fn the_model_after_a_round_reads_tables_with_the_schema_of_its_run() {
     let early = fedtvd(&["predict", &run, &ground.path("b.csv")]);
     let advice = format!("to resume it: fedtvd serve --out {run}; to evaluate the model after round 3");
     assert!(early.code == 2 && early.err.contains(&advice), "{}", early.err);
+    // The schema of the unfinished run is edited: its server does not start, and its rounds are kept.
+    let rounds = file(&ground, "federated", "rounds.jsonl");
+    let schema = std::fs::read_to_string(ground.path("schema.toml")).unwrap();
+    ground
+        .put("schema.toml", &schema.replacen("kind = \"number\"", "kind = \"number\"\nbounds = [0, 999]", 1));
+    let refused = fedtvd(&["serve", &run, "--plaintext", "--listen", "127.0.0.1:0"]);
+    assert_eq!(refused.code, 1, "{}", refused.err);
+    assert!(refused.err.contains("the schema changed since the run began"), "{}", refused.err);
+    assert!(file(&ground, "federated", "rounds.jsonl") == rounds);
 }

@@ -100,6 +100,81 @@ fn another_table_is_evaluated_completely_and_with_the_schema_of_the_model() {
 }
 
 #[test]
+fn evaluate_says_what_it_did_to_the_data_and_refuses_what_has_no_effect() {
+    let clinic = Clinic::new();
+    clinic.run(&[]);
+    let odd = "age,town,sick\n77,Rio,yes\n?,Rio,yes\n21,Oslo,no\n30,Rio,\n".to_owned();
+    std::fs::write(clinic.path("odd.csv"), odd.clone() + &"22,Ulm,no\n".repeat(20)).unwrap();
+    let answer = clinic.evaluate("odd.csv", &[]);
+    let view = json(&answer);
+    crate::page::same_fields("evaluate", &crate::page::shown("evaluate"), &view);
+    let notes = view["notes"].to_string();
+    for words in ["age: 1 of 23 are missing", "town: 1 of 23 are unknown", "these rows are left out"] {
+        assert!(notes.contains(words), "{words}: {notes}");
+        assert!(answer.err.lines().any(|line| line.starts_with("note: ") && line.contains(words)));
+    }
+    // All of its rows are evaluated, so that it needs no test rows.
+    assert!(!notes.contains("test rows"), "{notes}");
+    for (set, words) in [
+        (
+            "data.schema=other.toml",
+            "--set data.schema=other.toml has no effect: data.schema is given by the model",
+        ),
+        ("data.label=town", "--set data.label=town has no effect: data.label is given by the model"),
+    ] {
+        let idle = clinic.evaluate("patients.csv", &["--set", set]);
+        assert!(idle.code == 2 && idle.err.contains(words), "{}", idle.err);
+    }
+    json(&clinic.evaluate("patients.csv", &["--set", "data.label=sick"]));
+}
+
+#[test]
+fn a_table_in_place_of_a_configuration_or_of_a_model_is_named() {
+    let clinic = Clinic::new();
+    let (run, table) = (clinic.run(&[]).display().to_string(), clinic.path("patients.csv"));
+    let misplaced = fedtvd(&["evaluate", &run, &table]);
+    let words =
+        format!("is not a configuration; to evaluate the model on it: fedtvd evaluate {run} --set data.set=");
+    assert!(misplaced.code == 2 && misplaced.err.contains(&words), "{}", misplaced.err);
+    for command in [&["predict", &table, &table][..], &["evaluate", &table]] {
+        let wrong = fedtvd(command);
+        assert!(wrong.code == 2 && wrong.err.contains("patients.csv is not a model file"), "{}", wrong.err);
+    }
+}
+
+#[test]
+fn predictions_do_not_overwrite_what_they_are_made_from() {
+    let clinic = Clinic::new();
+    let run = clinic.run(&[]);
+    let (table, model) = (clinic.path("patients.csv"), run.join("model.safetensors").display().to_string());
+    let before = [&table, &model].map(|file| std::fs::read(file).unwrap());
+    // The same file by another name.
+    let again = clinic.path("run/../patients.csv");
+    for out in [&table, &again, &model] {
+        let predicted = fedtvd(&["predict", &model, &table, "--out", out]);
+        assert!(predicted.code == 2 && predicted.err.contains("is the input"), "{}", predicted.err);
+        let evaluated = clinic.evaluate("patients.csv", &["--predictions", out]);
+        assert!(evaluated.code == 2 && evaluated.err.contains("is the input"), "{}", evaluated.err);
+    }
+    assert!([&table, &model].map(|file| std::fs::read(file).unwrap()) == before);
+    // Another file is replaced, as by all subcommands.
+    let other = clinic.path("old.csv");
+    std::fs::write(&other, "old").unwrap();
+    good(&["predict", &model, &table, "--out", &other]);
+    assert!(std::fs::read_to_string(&other).unwrap().starts_with("age,"));
+}
+
+#[test]
+fn a_comparison_on_a_table_names_the_model_that_it_trains() {
+    let clinic = Clinic::new();
+    let (out, set) = (clinic.path("runs"), format!("data.set={}", clinic.path("patients.csv")));
+    let base = ["compare", "--out", &out, "--rounds", "1", "--seeds", "1", "--strategies", "fedavg,uniform"];
+    let answer =
+        good(&[&base[..], &["--set", &set, "--set", "data.label=sick", "--set", "clients=3"]].concat());
+    assert!(answer.err.contains("mlp") && !answer.err.contains("lenet"), "{}", answer.err);
+}
+
+#[test]
 fn predictions_name_the_rows_of_the_users_file_and_the_classes() {
     let clinic = Clinic::new();
     clinic.run(&[]);
@@ -194,10 +269,11 @@ fn resume_and_verify_notice_a_changed_schema() {
     std::fs::write(&schema, made.out.replace("\"Bern\", \"Rio\"", "\"Rio\", \"Bern\"")).unwrap();
     let changed = verify();
     assert_eq!(changed.code, 1);
-    assert!(changed.err.contains("the schema changed since the run began"), "{}", changed.err);
+    let sentence = format!("the schema {schema} changed since the run began");
+    assert!(changed.err.contains(&sentence), "{}", changed.err);
     std::fs::remove_file(run.join("summary.json")).unwrap();
     let resumed = fedtvd(&["resume", run.to_str().unwrap()]);
-    assert!(resumed.err.contains("the schema changed since the run began"), "{}", resumed.err);
+    assert!(resumed.err.contains(&sentence), "{}", resumed.err);
     // The schema in the run directory is what a model is used with; it is checked, too.
     std::fs::write(&schema, &made.out).unwrap();
     let stored = run.join("schema.toml");
@@ -221,6 +297,44 @@ fn class_weights_for_another_number_of_classes_are_refused_by_a_dry_run() {
     assert!(refused.err.contains(sentence), "{}", refused.err);
     assert_eq!(dry("[1, 5]").code, 0);
     assert_eq!(dry("inverse").code, 0);
+}
+
+#[test]
+fn a_comparison_and_a_sweep_do_not_answer_with_results_of_other_data_or_of_another_schema() {
+    let clinic = Clinic::new();
+    let (table, schema) = (clinic.path("patients.csv"), clinic.path("schema.toml"));
+    let made = good(&["data", "schema", &table, "--label", "sick", "--ignore", "ward"]).out;
+    std::fs::write(&schema, &made).unwrap();
+    let config = clinic.path("config.toml");
+    let settings = format!(
+        "rounds = 2\ndata.set = {table:?}\ndata.schema = {schema:?}\ncohort.fraction = 1.0\nsplit.clients = 3\n\
+         model.name = \"logistic\"\n[sweep]\nseed = [1, 2]\n"
+    );
+    std::fs::write(&config, settings).unwrap();
+    let out = clinic.path("runs");
+    let compare = ["compare", &config, "--strategies", "fedavg,uniform", "--quiet", "--out", &out];
+    let sweep = ["sweep", &config, "--json", "--out", &out];
+    let edited = made.replace("kind = \"number\"", "kind = \"number\"\nbounds = [0, 60]");
+    let patients = std::fs::read_to_string(&table).unwrap();
+    let corrected = patients.replacen("20,Rio", "21,Rio", 1);
+    for command in [&compare[..], &sweep] {
+        good(command);
+        for (file, text, was, name) in
+            [(&schema, &edited, &made, "schema"), (&table, &corrected, &patients, "data set")]
+        {
+            std::fs::write(file, text).unwrap();
+            let changed = fedtvd(command);
+            assert_eq!(changed.code, 1, "{}", changed.err);
+            let sentence = format!("the {name} {file} changed since the run began");
+            let said = changed.err + &changed.out;
+            assert!(said.contains(&sentence) && said.contains("another --out"), "{said}");
+            std::fs::write(file, was).unwrap();
+        }
+        good(command);
+    }
+    // Without its data a finished run cannot be compared, and stays finished.
+    std::fs::remove_file(&table).unwrap();
+    assert_eq!(json(&good(&sweep))["done"], 2);
 }
 
 #[test]

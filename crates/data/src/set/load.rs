@@ -84,7 +84,11 @@ pub enum LoadError {
     Samples(#[from] SamplesError),
     /// Neither a name nor a path.
     #[error(
-        "data.set = \"{set}\" is neither a data set nor a path: use {}, a folder of images by class, or a CSV file",
+        "{} nor a path: use {}, a folder of images by class, or a CSV file",
+        match set.as_str() {
+            "" => "data.set is empty: it names neither a data set".to_owned(),
+            set => format!("data.set = \"{set}\" is neither a data set"),
+        },
         ALL.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", ")
     )]
     Unknown {

@@ -3,6 +3,7 @@
 use crate::experiments::grid::{Cell, GridError, cells};
 use crate::experiments::sweep::Sweep;
 use fedtvd_core::labels::{Reference, tvd};
+use fedtvd_core::model::Shape;
 use fedtvd_run::configuration::{Axis, Config, Experiment, ExperimentError, Value};
 use fedtvd_run::setup::SetupError;
 use std::collections::BTreeSet;
@@ -23,6 +24,8 @@ pub struct Population {
     pub mean_tvd: f64,
     /// Samples of the smallest and of the largest client.
     pub sizes: [usize; 2],
+    /// Shape of the samples.
+    pub shape: Shape,
     /// Notes about data and splits, without duplicates.
     pub notes: BTreeSet<String>,
 }
@@ -108,7 +111,7 @@ impl Comparison {
             sizes.extend(setup.clients.iter().map(|client| client.rows.len()));
             all.notes.extend(setup.notes.iter().cloned());
             if all.clients == 0 {
-                all.clients = setup.clients.len();
+                (all.clients, all.shape) = (setup.clients.len(), setup.samples.shape());
             }
         }
         all.mean_tvd = crate::stats::statistics::mean(&distances);

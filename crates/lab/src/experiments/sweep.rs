@@ -3,13 +3,13 @@
 
 use crate::experiments::grid::Cell;
 use fedtvd_core::round::RoundRecord;
-use fedtvd_data::set::Places;
-use fedtvd_run::RunError;
+use fedtvd_data::set::{LoadError, Places};
 use fedtvd_run::configuration::Experiment;
 use fedtvd_run::directory::{DirectoryError, RunDirectory, Summary};
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup, SetupError};
 use fedtvd_run::simulation::Resources;
+use fedtvd_run::{RunError, same_inputs};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -113,7 +113,7 @@ impl<'a> Sweep<'a> {
         show: &dyn Fn(Event<'_>),
     ) -> Result<RunStatus, RunError> {
         let begun = directory.join("manifest.json").is_file();
-        if begun && let Some(summary) = RunDirectory::open(directory)?.summary()? {
+        if begun && let Some(summary) = self.finished(cell, &RunDirectory::open(directory)?)? {
             return Ok(RunStatus::Done(Box::new(summary)));
         }
         if self.stop.load(Ordering::Relaxed) {
@@ -133,6 +133,19 @@ impl<'a> Sweep<'a> {
             End::Done(summary) => RunStatus::Done(Box::new(summary)),
             End::Stopped(rounds) => RunStatus::Stopped(rounds),
         })
+    }
+
+    /// The summary of a finished run; fails if its data, schema or split have changed since. If the data are not here, they
+    /// cannot be compared.
+    fn finished(&self, cell: &Cell, run: &RunDirectory) -> Result<Option<Summary>, RunError> {
+        let Some(summary) = run.summary()? else { return Ok(None) };
+        if !self.stop.load(Ordering::Relaxed) {
+            match self.setup(&cell.experiment) {
+                Err(SetupError::Load(LoadError::Missing(_) | LoadError::Unknown { .. })) => {}
+                setup => same_inputs(run, &cell.experiment, setup?.as_ref())?,
+            }
+        }
+        Ok(Some(summary))
     }
 
     /// Data, split and model of an experiment, cached for experiments with the same.

@@ -51,7 +51,10 @@ fn describe(
         _ => kind,
     };
     let model = match value("model.layers") {
-        Some(Value::List(lines)) if !lines.is_empty() => "custom model".to_owned(),
+        // The layers of a table's own model are written out beside the name mlp.
+        Some(Value::List(lines)) if !lines.is_empty() && text("model.name") != "mlp" => {
+            "custom model".to_owned()
+        }
         _ => text("model.name"),
     };
     let hardened = if hardened { " · hardened" } else { "" };

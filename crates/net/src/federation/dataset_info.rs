@@ -8,6 +8,7 @@ use fedtvd_run::RunError;
 use fedtvd_run::configuration::Experiment;
 use fedtvd_run::directory::sha256;
 use fedtvd_run::setup::{Data, SetupError};
+use std::path::Path;
 
 /// What the server knows about the data set.
 pub(crate) struct DatasetInfo {
@@ -50,6 +51,27 @@ impl DatasetInfo {
                 Ok(Self { shape, classes, names, checksum, data: None, schema: None })
             }
             Err(error) => Err(RunError::from(error).into()),
+        }
+    }
+
+    /// A sentence about who evaluates the models of this data set, and why.
+    pub(crate) fn evaluation(&self, set: &str, clients_evaluate: bool) -> String {
+        let clients = "clients evaluate each model on their hold-outs";
+        // A name such as "patients" is fine for data that only sites have.
+        let path = Path::new(set).extension().is_some() || set.contains(std::path::MAIN_SEPARATOR);
+        match &self.data {
+            Some(data) => {
+                let samples = data.loaded.samples.test_rows().len();
+                format!("the server evaluates each model on the {samples} test samples of {set}")
+            }
+            None if clients_evaluate => clients.to_owned(),
+            None if !self.checksum.is_empty() => format!("{set} has no test samples: {clients}"),
+            None if set.is_empty() => format!("the server has a schema and no data: {clients}"),
+            None if path && self.schema.is_some() => format!(
+                "there is no {set} here: {clients}; if it is a mistyped path, stop the server, correct data.set, and use \
+                 another --out"
+            ),
+            None => format!("data.set = {set:?} is not on this machine: {clients}"),
         }
     }
 

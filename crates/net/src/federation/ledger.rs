@@ -174,9 +174,14 @@ impl Ledger {
 
     /// The rounds of the ledger, oldest first, and their folders.
     pub(super) fn rounds(&self) -> Result<Vec<(u32, PathBuf)>, LedgerError> {
+        Self::rounds_in(&self.folder)
+    }
+
+    /// The same of the ledger in this folder, which may be in use.
+    pub(super) fn rounds_in(folder: &Path) -> Result<Vec<(u32, PathBuf)>, LedgerError> {
         let mut rounds = Vec::new();
-        for entry in fs::read_dir(&self.folder).map_err(doing("reading", &self.folder))? {
-            let path = entry.map_err(doing("reading", &self.folder))?.path();
+        for entry in fs::read_dir(folder).map_err(doing("reading", folder))? {
+            let path = entry.map_err(doing("reading", folder))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
             if let Some(round) = name.strip_prefix("round-").and_then(|round| round.parse().ok()) {
                 rounds.push((round, path));

@@ -9,6 +9,7 @@ pub(crate) mod fleet;
 pub(crate) mod ledger;
 pub(crate) mod phase;
 pub(crate) mod recovery;
+pub(crate) mod resumed_schema;
 pub(crate) mod rollback;
 pub(crate) mod round_control;
 pub(crate) mod server_evaluator;

@@ -4,10 +4,11 @@ use crate::federation::coordinator::Terms;
 use crate::federation::dataset_info::DatasetInfo;
 use crate::federation::fleet::{Evaluator, Federation};
 use crate::federation::ledger::{Ledger, LedgerError};
+use crate::federation::resumed_schema::Resumed;
 use crate::federation::rollback::{restart_memories, roll_back};
 use crate::federation::server_evaluator::server_evaluator;
 use crate::federation::table_schema::TableSchema;
-use crate::federation::{Coordinator, Event, Log};
+use crate::federation::{Coordinator, Event, Log, resumed_schema};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
 use fedtvd_core::round::hardened::SmallCohort;
@@ -82,13 +83,24 @@ pub enum FederationError {
     Attack,
     /// A data set that the server does not have and whose shape is unknown.
     #[error(
-        "data.set = \"{0}\" is not on this machine, and its shape is unknown; name a data set of the catalogue, or a site's \
-        folder written by fedtvd split --export"
+        "data.set = \"{0}\" is not on this machine, and its shape is unknown; for tables, name their schema with data.schema; \
+         otherwise name a data set of the catalogue, or a site's folder written by fedtvd split --export"
     )]
     Shapeless(String),
     /// The directory holds a run of another configuration.
     #[error("{0} holds a run of another configuration; leave the configuration out to resume it")]
     OtherConfig(String),
+    /// Another schema than the one that the run was started with.
+    #[error(
+        "the schema changed since the run began: {file} is not the one that {run} was started with; restore it, or continue \
+         with the run's own schema by copying {run}/schema.toml over it, or start a new run with another --out"
+    )]
+    SchemaChanged {
+        /// The schema that was read, or the table that it was made from.
+        file: String,
+        /// The run directory.
+        run: String,
+    },
     /// A rollback of a run that does not exist.
     #[error("{0} holds no federation that could be rolled back")]
     NoFederation(String),
@@ -131,28 +143,26 @@ pub fn prepare(
     mut options: Options,
     log: Log,
 ) -> Result<Ready, FederationError> {
-    let config = config.map(Config::for_federation);
-    let existing = existing_config(out, config.as_ref())?;
+    let wanted = config.map(Config::for_federation);
+    let existing = existing_federation(out, wanted.as_ref())?;
     if existing.is_none() && options.rollback.is_some() {
         return Err(FederationError::NoFederation(out.display().to_string()));
     }
-    let config = existing.clone().or(config).unwrap_or_else(|| Config::default().for_federation());
     options.roster = roster(out, options.roster)?;
-    let mut experiment = Experiment::of(&config).map_err(RunError::from)?;
-    experiment.run.fixed_roster = options.roster.is_some();
-    let least = check_feasible(&experiment, &options)?;
-    let info = DatasetInfo::find(&experiment, places, options.clients_evaluate)?;
-    if info.open() && !experiment.run.fixed_roster {
-        return Err(FederationError::NeedsRoster("a schema without all centres and scales".into()));
-    }
+    let Subject { config, experiment, info, resumed, least } =
+        Subject::of(existing.as_ref(), wanted, places, &options, &log)?;
     let weights = experiment.run.class_weights.check(info.classes);
     weights.map_err(SetupError::from).map_err(RunError::from)?;
     let model = Model::of(&experiment, &info)?;
     let directory = match existing {
-        Some(_) => RunDirectory::open(out).map_err(RunError::from)?,
+        Some((directory, _)) => directory,
         None => create(out, &config, &experiment, &info, &model)?,
     };
     let ledger = Ledger::open(&directory.file("federation"))?;
+    if resumed == Resumed::Edited {
+        resumed_schema::take_up(&directory, &config, &info)?;
+    }
+    resumed_schema::store(&directory, &info)?;
     roll_back(&directory, &ledger, &model.layout, options.rollback, &log)?;
     let resolved = experiment.reference.resolve(info.classes);
     let resolved = resolved.map_err(SimulationError::from).map_err(RunError::from)?;
@@ -169,6 +179,7 @@ pub fn prepare(
     if let Some(opening) = ledger.opening(state.round)? {
         (state.roster, state.reference) = (opening.roster, opening.reference);
     }
+    let evaluation = info.evaluation(&experiment.data.set, options.clients_evaluate);
     let tables = TableSchema::of(info.schema, &directory).map_err(RunError::from)?.map(Arc::new);
     let evaluator = match &info.data {
         Some(data) => server_evaluator(&data.loaded, &model.network, options.workers, tables.as_ref())?,
@@ -188,19 +199,76 @@ pub fn prepare(
         tables,
         clients_evaluate: matches!(evaluator, Evaluator::Clients(_)),
     };
-    let coordinator = Coordinator::new(terms, ledger, log, state.clone(), aggregated && !known);
+    let coordinator = Coordinator::new(terms, ledger, Arc::clone(&log), state.clone(), aggregated && !known);
     let coordinator = Arc::new(coordinator);
     if let Some(summary) = directory.summary().map_err(RunError::from)? {
         return Ok(Ready { coordinator, work: Work::Farewell(summary) });
     }
+    log(&Event::Note { note: evaluation });
     let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
     let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_network(model.network);
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
 }
 
-/// The configuration of the federation in this directory, if there is one; fails if another one is asked for.
-fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>, FederationError> {
+/// What a federation is about.
+struct Subject {
+    config: Config,
+    experiment: Experiment,
+    info: DatasetInfo,
+    resumed: Resumed,
+    /// Number of clients that the first round waits for.
+    least: usize,
+}
+
+impl Subject {
+    /// Of a federation that exists, on the data and the schema that it was started with; otherwise of the wanted one.
+    fn of(
+        existing: Option<&(RunDirectory, Config)>,
+        wanted: Option<Config>,
+        places: &Places,
+        options: &Options,
+        log: &Log,
+    ) -> Result<Self, FederationError> {
+        let experiment = |config: &Config| {
+            let mut experiment = Experiment::of(config).map_err(RunError::from)?;
+            experiment.run.fixed_roster = options.roster.is_some();
+            Ok::<_, FederationError>(experiment)
+        };
+        let config = existing.map(|(_, config)| config.clone()).or_else(|| wanted.clone());
+        let config = config.unwrap_or_else(|| Config::default().for_federation());
+        let mut subject = experiment(&config)?;
+        let least = check_feasible(&subject, options)?;
+        if let Some((directory, _)) = existing {
+            resumed_schema::find(directory, &mut subject, log);
+        }
+        let info = DatasetInfo::find(&subject, places, options.clients_evaluate);
+        if let (Err(_), Some((directory, _))) = (&info, existing) {
+            resumed_schema::check_unread(directory, &subject)?;
+        }
+        let info = info?;
+        if info.open() && !subject.run.fixed_roster {
+            return Err(FederationError::NeedsRoster("a schema without all centres and scales".into()));
+        }
+        let resumed = match existing {
+            Some((directory, _)) => resumed_schema::check(directory, &subject, &info, log)?,
+            None => Resumed::Same,
+        };
+        match (resumed, wanted) {
+            // The configuration in the run directory has the model that was made for the old schema.
+            (Resumed::Edited, Some(config)) => {
+                Ok(Self { experiment: experiment(&config)?, config, info, resumed, least })
+            }
+            _ => Ok(Self { config, experiment: subject, info, resumed, least }),
+        }
+    }
+}
+
+/// The federation in this directory and its configuration, if there is one; fails if another one is asked for.
+fn existing_federation(
+    out: &Path,
+    wanted: Option<&Config>,
+) -> Result<Option<(RunDirectory, Config)>, FederationError> {
     if !out.join("manifest.json").is_file() {
         return Ok(None);
     }
@@ -215,7 +283,7 @@ fn existing_config(out: &Path, wanted: Option<&Config>) -> Result<Option<Config>
     if wanted.is_some_and(|wanted| !same(wanted)) {
         return Err(FederationError::OtherConfig(own));
     }
-    Ok(Some(existing))
+    Ok(Some((directory, existing)))
 }
 
 /// Refuses experiments that a federation cannot run; otherwise, the number of clients that the first round waits for.
@@ -322,6 +390,8 @@ fn restore(
 ) -> Result<(Option<State>, Checkpoints), FederationError> {
     let done = directory.lines().map_err(RunError::from)?.len() as u32;
     let found = checkpoints.find(layout, done).map_err(RunError::from)?;
+    // A server saves every round, after its line.
+    let found = found.or_refuse(done, 1).map_err(RunError::from)?;
     for note in found.notes {
         log(&Event::Note { note });
     }

@@ -14,5 +14,6 @@ mod policy;
 mod puppet;
 mod rollback;
 mod roster;
+mod schema_changes;
 mod stage;
 mod versions;

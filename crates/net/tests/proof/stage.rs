@@ -4,7 +4,9 @@ use crate::puppet::Puppet;
 use fedtvd_core::round::ClientId;
 use fedtvd_data::set::Places;
 use fedtvd_net::client::Security;
-use fedtvd_net::federation::{Coordinator, Event, Log, Options, Ready, Work, farewell, prepare};
+use fedtvd_net::federation::{
+    Coordinator, Event, FederationError, Log, Options, Ready, Work, farewell, prepare,
+};
 use fedtvd_net::identity::{Authority, CertificateRequest};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_run::configuration::Config;
@@ -64,6 +66,16 @@ impl Stage {
 
     /// A federation in the run directory of this name, without a running server.
     pub(crate) fn prepare(&self, out: &str, config: &Config, options: Options) -> Ready {
+        self.try_prepare(out, config, options).unwrap()
+    }
+
+    /// The same, or why it cannot start.
+    pub(crate) fn try_prepare(
+        &self,
+        out: &str,
+        config: &Config,
+        options: Options,
+    ) -> Result<Ready, FederationError> {
         let log: Log = {
             let log = Arc::clone(&self.log);
             Arc::new(move |event: &Event| {
@@ -71,7 +83,7 @@ impl Stage {
                 log.1.notify_all();
             })
         };
-        prepare(Some(config), &Places::new(None), &self.path(out), options, log).unwrap()
+        prepare(Some(config), &Places::new(None), &self.path(out), options, log)
     }
 
     /// A server for this coordinator on a free port.

@@ -13,7 +13,8 @@ impl Config {
     }
 
     /// The configuration of a federation: hardened mode, its quorum, and all clients in every round, unless set
-    /// otherwise. A simulation of the result is the same run.
+    /// otherwise. A schema without a data set describes the sites' tables: the server has no data. A simulation of the
+    /// result is the same run.
     pub fn for_federation(&self) -> Self {
         let mut config = self.clone();
         let mut default = |path, value| {
@@ -21,6 +22,9 @@ impl Config {
         };
         default("strategy.mode", Value::Text("hardened".to_owned()));
         default("cohort.fraction", Value::Number(1.0));
+        if self.set.contains_key("data.schema") {
+            default("data.set", Value::Text(String::new()));
+        }
         if config.get("strategy.mode") == Value::Text("hardened".to_owned()) {
             config.set.entry("cohort.quorum").or_insert(Value::Whole(LEAST as u64));
         }
@@ -44,5 +48,17 @@ mod tests {
         assert_eq!(shown(&[]), ["hardened", "1", "3"]);
         assert_eq!(shown(&["mode=paper"]), ["paper", "1", "1"]);
         assert_eq!(shown(&["fraction=0.5", "quorum=4"]), ["hardened", "0.5", "4"]);
+    }
+
+    #[test]
+    fn a_schema_alone_describes_the_samples() {
+        let set = |settings: &[&str]| {
+            let mut config = Config::default();
+            settings.iter().for_each(|setting| config.set(setting).unwrap());
+            config.for_federation().get("data.set").bare()
+        };
+        assert_eq!(set(&["data.schema=s.toml"]), "");
+        assert_eq!(set(&["data.schema=s.toml", "data.set=patients"]), "patients");
+        assert_eq!(set(&[]), "fmnist-mini");
     }
 }

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use thiserror::Error;
 
 /// The checkpoints of a run.
 #[derive(Debug)]
@@ -27,6 +28,19 @@ pub struct Checkpoints {
     saved: BTreeMap<u32, u64>,
 }
 
+/// Finished rounds of which no checkpoint can be used.
+#[derive(Debug, Error)]
+#[error(
+    "rounds.jsonl reaches round {}, but no checkpoint in {} can be used, so the run cannot continue from there{}; restore \
+     the checkpoints, or start a new run with another --out",
+    .rounds, .folder.display(), .why.as_ref().map_or_else(String::new, |why| format!(" ({why})"))
+)]
+pub struct NoCheckpoint {
+    folder: PathBuf,
+    rounds: u32,
+    why: Option<String>,
+}
+
 /// What a run can resume from.
 #[derive(Debug)]
 pub struct Found {
@@ -36,6 +50,18 @@ pub struct Found {
     pub checkpoint: Option<Checkpoint>,
     /// Why newer ones cannot be used.
     pub notes: Vec<String>,
+}
+
+impl Found {
+    /// Fails instead of letting a run start over that has finished this many rounds. A run that was killed before its
+    /// first checkpoint has none: `unsaved` is the most rounds that it can have finished.
+    pub fn or_refuse(self, done: u32, unsaved: u32) -> Result<Self, NoCheckpoint> {
+        if self.checkpoint.is_some() || done == 0 || (self.notes.is_empty() && done <= unsaved) {
+            return Ok(self);
+        }
+        let why = self.notes.into_iter().next();
+        Err(NoCheckpoint { folder: self.checkpoints.folder, rounds: done, why })
+    }
 }
 
 impl Checkpoints {
@@ -242,6 +268,27 @@ mod tests {
                 assert!(whole(folder.path(), round), "{round}");
                 assert!(!rounds(folder.path()).contains(&last), "the damaged one is removed");
             }
+        }
+    }
+
+    #[test]
+    fn a_run_with_finished_rounds_starts_over_only_if_it_was_killed_before_its_first_checkpoint() {
+        let folder = tempfile::tempdir().unwrap();
+        let found = |done, unsaved| {
+            let found = Checkpoints::new(folder.path().to_owned(), LONG).find(&layout(), done).unwrap();
+            found.or_refuse(done, unsaved).map(|found| found.checkpoint.map(|found| found.state.round))
+        };
+        assert_eq!(found(0, 1).unwrap(), None);
+        assert_eq!(found(1, 1).unwrap(), None);
+        assert_eq!(found(7, u32::MAX).unwrap(), None);
+        let error = found(2, 1).unwrap_err().to_string();
+        assert!(error.starts_with("rounds.jsonl reaches round 2, but no checkpoint in "), "{error}");
+        saved(folder.path(), 1..=1);
+        assert_eq!(found(1, 1).unwrap(), Some(1));
+        damage(&folder.path().join("round-000001/state.safetensors"), 70);
+        for unsaved in [1, u32::MAX] {
+            let error = found(1, unsaved).unwrap_err().to_string();
+            assert!(error.contains("its hash does not match the index"), "{error}");
         }
     }
 

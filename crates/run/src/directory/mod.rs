@@ -13,7 +13,7 @@ pub(crate) mod run_directory;
 pub(crate) mod summary;
 
 pub use checkpoint::{CheckpointError, Memories};
-pub use checkpoints::Checkpoints;
+pub use checkpoints::{Checkpoints, NoCheckpoint};
 pub use digest::sha256;
 pub use files::FileError;
 pub use history::HistoryError;

@@ -100,17 +100,22 @@ impl RunDirectory {
         if directory.file("manifest.json").exists() {
             return Err(DirectoryError::Taken(path.display().to_string()));
         }
-        write(&directory.file("config.toml"), config.as_bytes())?;
         if let Some(partition) = partition {
             write(&directory.file("partition.json"), partition.as_bytes())?;
         }
         if let Some(schema) = schema {
             directory.write_schema(schema)?;
         }
+        directory.write_terms(config, manifest)?;
+        Ok(directory)
+    }
+
+    /// Stores what the run is made with.
+    pub fn write_terms(&self, config: &str, manifest: &Manifest) -> Result<(), DirectoryError> {
+        write(&self.file("config.toml"), config.as_bytes())?;
         // The manifest comes last: it marks the directory as holding a run.
         let text = serde_json::to_string_pretty(manifest).expect("a manifest is plain data");
-        write(&directory.file("manifest.json"), text.as_bytes())?;
-        Ok(directory)
+        Ok(write(&self.file("manifest.json"), text.as_bytes())?)
     }
 
     /// Opens the run in this directory.
