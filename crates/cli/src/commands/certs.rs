@@ -1,6 +1,7 @@
 //! `fedtvd certs init|server|issue|revoke|list`: the federation's private certificate authority.
 
 use crate::request::{Failure, Output};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use fedtvd_core::round::ClientId;
 use fedtvd_net::identity::{AllowList, Authority, AuthorityError, CertificateRequest, Listed};
@@ -23,6 +24,41 @@ struct Place {
     certs: PathBuf,
     #[command(flatten)]
     output: Output,
+}
+
+/// What new certificates say.
+#[derive(Args)]
+struct Terms {
+    /// Number of the client in runs [default: that of its earlier certificate, or the next free one]
+    #[arg(long)]
+    id: Option<ClientId>,
+    /// Maximum number of training samples with which each client counts; in paper mode, a client that claims more is
+    /// refused [default: that of its earlier certificate, or 1000000]
+    #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u64).range(1..))]
+    max_size: Option<u64>,
+    /// Validity in days
+    #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-36500..=36500))]
+    days: i64,
+}
+
+/// Maximum number of samples of a client for which no other was ever given.
+const MAX_SIZE: u64 = 1_000_000;
+
+impl Terms {
+    /// Refuses one number for several clients.
+    fn check(&self, clients: usize) -> Result<(), Failure> {
+        if self.id.is_some() && clients > 1 {
+            return Err(Failure::Request(anyhow!("--id is for one client, but {clients} were given")));
+        }
+        Ok(())
+    }
+
+    /// The maximum number of samples of a client.
+    fn max_size(&self, authority: &Authority, name: &str) -> Result<u64, Failure> {
+        let list = authority.list().map_err(failure)?;
+        let earlier = list.newest(name).map(|entry| entry.max_size);
+        Ok(self.max_size.or(earlier).unwrap_or(MAX_SIZE))
+    }
 }
 
 #[derive(Subcommand)]
@@ -49,28 +85,25 @@ enum Action {
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
-    /// Issue client certificates, each in its own folder
+    /// Issue client certificates, each in its own folder; earlier ones of the same clients stay valid until they expire or
+    /// are revoked
     Issue {
         /// Names of the clients
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
         #[command(flatten)]
         place: Place,
-        /// Number of the client in runs [default: the next free one]
-        #[arg(long)]
-        id: Option<ClientId>,
-        /// Maximum number of training samples with which each client counts; in paper mode, a client that claims more is
-        /// refused
-        #[arg(long, value_name = "SAMPLES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-        max_size: u64,
-        /// Validity in days
-        #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-36500..=36500))]
-        days: i64,
+        #[command(flatten)]
+        terms: Terms,
     },
-    /// Revoke a client's certificate, with immediate effect on a running server
+    /// Revoke a client's certificates, with immediate effect on a running server
     Revoke {
-        /// Name of the client
-        name: String,
+        /// Name of the client: revokes all of its certificates
+        #[arg(required_unless_present = "serial", conflicts_with = "serial")]
+        name: Option<String>,
+        /// Revoke only the certificate with this serial number
+        #[arg(long, value_name = "HEX")]
+        serial: Option<String>,
         #[command(flatten)]
         place: Place,
     },
@@ -102,7 +135,9 @@ impl Certs {
                 let made = Made { certs: place.certs.clone(), hosts: host.clone() };
                 place.output.answer(&made, || {
                     let folder = place.certs.display();
-                    format!("Created a certificate authority in {folder}. Keep {folder}/ca.key secret.\nNext:  fedtvd certs issue NAME…\n")
+                    format!(
+                        "Created a certificate authority in {folder}. Keep {folder}/ca.key secret.\nNext:  fedtvd certs issue NAME…\n"
+                    )
                 })
             }
             Action::Server { place, host, days } => {
@@ -110,31 +145,32 @@ impl Certs {
                 let made = Made { certs: place.certs.clone(), hosts: host.clone() };
                 place.output.answer(&made, || {
                     let names = host.join(", ");
-                    format!("The server has a new certificate for {names} and localhost. Restart the server to use it.\n")
+                    format!(
+                        "The server has a new certificate for {names} and localhost. Restart the server to use it.\n"
+                    )
                 })
             }
-            Action::Issue { names, place, id, max_size, days } => {
-                if id.is_some() && names.len() > 1 {
-                    return Err(Failure::Request(anyhow::anyhow!(
-                        "--id is for one client, but {} names were given",
-                        names.len()
-                    )));
-                }
+            Action::Issue { names, place, terms } => {
+                terms.check(names.len())?;
                 let authority = open(&place.certs)?;
                 let mut issued = Vec::new();
                 for name in names {
-                    let (name, id, max_size, days) = (name.clone(), *id, *max_size, *days);
+                    let max_size = terms.max_size(&authority, name)?;
+                    let (name, id, days) = (name.clone(), terms.id, terms.days);
                     let request = CertificateRequest { name, id, max_size, days };
                     let (folder, listed) = authority.issue(&request).map_err(failure)?;
                     issued.push(Issued { folder, listed });
                 }
                 place.output.answer(&issued, || issued.iter().map(line).collect())
             }
-            Action::Revoke { name, place } => {
-                let listed = open(&place.certs)?.revoke(name).map_err(failure)?;
-                place.output.answer(&listed, || {
-                    format!("Revoked the certificate of {name} (number {}).\n", listed.id)
-                })
+            Action::Revoke { name, serial, place } => {
+                let authority = open(&place.certs)?;
+                let revoked = match serial {
+                    Some(serial) => authority.revoke_serial(serial),
+                    None => authority.revoke(name.as_deref().unwrap_or_default()),
+                };
+                let revoked = revoked.map_err(failure)?;
+                place.output.answer(&revoked, || revoked.iter().map(revocation).collect())
             }
             Action::List { place } => {
                 let list = open(&place.certs)?.list().map_err(failure)?;
@@ -150,9 +186,18 @@ fn open(folder: &Path) -> Result<Authority, Failure> {
 
 fn failure(error: AuthorityError) -> Failure {
     match error {
-        AuthorityError::File(_) | AuthorityError::Rcgen(_) => Failure::work(error),
+        AuthorityError::File(_) | AuthorityError::Rcgen(_) | AuthorityError::Random => Failure::work(error),
         other => Failure::request(other),
     }
+}
+
+fn revocation(listed: &Listed) -> String {
+    let Listed { name, id, expires, .. } = listed;
+    format!("Revoked certificate {} of {name} (number {id}), valid until {expires}\n", serial(listed))
+}
+
+fn serial(listed: &Listed) -> &str {
+    listed.serial.as_deref().unwrap_or("without a serial number")
 }
 
 fn line(issued: &Issued) -> String {
@@ -161,12 +206,20 @@ fn line(issued: &Issued) -> String {
 }
 
 fn table(list: &AllowList) -> String {
-    let mut text = format!("{:>6}  {:<20} {:>12}  {:<10}\n", "number", "name", "max samples", "expires");
+    let mut text = format!(
+        "{:>6}  {:<20} {:>12}  {:<20}  {:<32}\n",
+        "number", "name", "max samples", "expires", "serial number"
+    );
     for entry in &list.clients {
-        let revoked = if entry.revoked { "  revoked" } else { "" };
+        let state = match (entry.revoked, entry.expired()) {
+            (true, _) => "  revoked",
+            (false, true) => "  expired",
+            (false, false) => "",
+        };
+        let serial = entry.serial.as_deref().unwrap_or("-");
         let _ = writeln!(
             text,
-            "{:>6}  {:<20} {:>12}  {:<10}{revoked}",
+            "{:>6}  {:<20} {:>12}  {:<20}  {serial:<32}{state}",
             entry.id, entry.name, entry.max_size, entry.expires
         );
     }

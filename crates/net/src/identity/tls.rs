@@ -70,7 +70,7 @@ fn client_config(ca: &Path, certificate: &Path, private: &Path) -> Result<Client
     Ok(config)
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
