@@ -96,7 +96,7 @@ enum Action {
         #[command(flatten)]
         terms: Terms,
     },
-    /// Revoke a client's certificates, with immediate effect on a running server
+    /// Revoke a client's certificates; a running server ends their connections within seconds
     Revoke {
         /// Name of the client: revokes all of its certificates
         #[arg(required_unless_present = "serial", conflicts_with = "serial")]
@@ -146,7 +146,8 @@ impl Certs {
                 place.output.answer(&made, || {
                     let names = host.join(", ");
                     format!(
-                        "The server has a new certificate for {names} and localhost. Restart the server to use it.\n"
+                        "The server has a new certificate for {names} and localhost. A running server uses it for new \
+                         connections.\n"
                     )
                 })
             }

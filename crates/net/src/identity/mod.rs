@@ -2,10 +2,12 @@
 //!
 //! `authority` is the folder with the authority and the server's certificate, `client_certificates` issues and revokes those
 //! of clients, `allow_list` is the file that lists them, and `list_lock` is held around every change of it. `tls` sets up
-//! both sides of a connection, and `peer_identity` maps a certificate to a client or the operator.
+//! both sides of a connection with certificates that `certificate_file` reads again when they change, and `peer_identity`
+//! maps a certificate to a client or the operator.
 
 pub(crate) mod allow_list;
 mod authority;
+pub(crate) mod certificate_file;
 mod client_certificates;
 mod client_name;
 mod list_lock;

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bad_updates;
+mod certificates;
 mod columns;
 mod false_evaluation;
 mod identity;
