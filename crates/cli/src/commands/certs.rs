@@ -1,10 +1,12 @@
-//! `fedtvd certs init|server|issue|revoke|list`: the federation's private certificate authority.
+//! `fedtvd certs init|server|sign|issue|revoke|list`: the federation's private certificate authority.
 
 use crate::request::{Failure, Output};
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use fedtvd_core::round::ClientId;
-use fedtvd_net::identity::{AllowList, Authority, AuthorityError, CertificateRequest, Listed};
+use fedtvd_net::identity::{
+    AllowList, Authority, AuthorityError, CertificateRequest, Listed, RequestError, SigningRequest,
+};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -85,8 +87,19 @@ enum Action {
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
-    /// Issue client certificates, each in its own folder; earlier ones of the same clients stay valid until they expire or
-    /// are revoked
+    /// Sign requests that sites made with fedtvd join --request; their keys stay at the sites. Earlier certificates of the
+    /// same clients stay valid until they expire or are revoked
+    Sign {
+        /// Files with certificate requests
+        #[arg(required = true, value_name = "REQUEST")]
+        requests: Vec<PathBuf>,
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        terms: Terms,
+    },
+    /// Issue client certificates with keys made here, each in its own folder; for tests on one machine, since whoever makes
+    /// a key can be that client
     Issue {
         /// Names of the clients
         #[arg(required = true, value_name = "NAME")]
@@ -127,6 +140,26 @@ struct Issued {
     listed: Listed,
 }
 
+#[derive(Serialize)]
+struct Signed {
+    folder: PathBuf,
+    key_hash: String,
+    #[serde(flatten)]
+    listed: Listed,
+}
+
+impl Signed {
+    fn line(&self) -> String {
+        let Self { folder, key_hash, listed } = self;
+        format!(
+            "{} is number {}; send it cert.pem and ca.pem from {}\n  public key {key_hash}: ask the site whether this is its key\n",
+            listed.name,
+            listed.id,
+            folder.display()
+        )
+    }
+}
+
 impl Certs {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         match &self.action {
@@ -136,7 +169,8 @@ impl Certs {
                 place.output.answer(&made, || {
                     let folder = place.certs.display();
                     format!(
-                        "Created a certificate authority in {folder}. Keep {folder}/ca.key secret.\nNext:  fedtvd certs issue NAME…\n"
+                        "Created a certificate authority in {folder}. Keep {folder}/ca.key secret.\nNext:  at each site \
+                         fedtvd join --request NAME --identity DIR, then here fedtvd certs sign DIR/request.pem\n"
                     )
                 })
             }
@@ -150,6 +184,20 @@ impl Certs {
                          connections.\n"
                     )
                 })
+            }
+            Action::Sign { requests, place, terms } => {
+                terms.check(requests.len())?;
+                let authority = open(&place.certs)?;
+                // All are checked before any is signed.
+                let signing = requests.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+                let mut signed = Vec::new();
+                for request in &signing {
+                    let max_size = terms.max_size(&authority, request.name())?;
+                    let (folder, listed) =
+                        authority.sign(request, terms.id, max_size, terms.days).map_err(failure)?;
+                    signed.push(Signed { folder, key_hash: request.key_hash(), listed });
+                }
+                place.output.answer(&signed, || signed.iter().map(Signed::line).collect())
             }
             Action::Issue { names, place, terms } => {
                 terms.check(names.len())?;
@@ -190,6 +238,13 @@ fn failure(error: AuthorityError) -> Failure {
         AuthorityError::File(_) | AuthorityError::Rcgen(_) | AuthorityError::Random => Failure::work(error),
         other => Failure::request(other),
     }
+}
+
+fn read(path: &Path) -> Result<SigningRequest, Failure> {
+    SigningRequest::read(path).map_err(|error| match error {
+        RequestError::File(_) => Failure::request(error),
+        other => Failure::Request(anyhow!("{}: {other}", path.display())),
+    })
 }
 
 fn revocation(listed: &Listed) -> String {

@@ -1,4 +1,4 @@
-//! Certificates: concurrent changes of their list, renewal and revocation.
+//! Certificates: concurrent changes of their list, renewal, revocation, and keys made at sites.
 
 use crate::federation::call;
 use crate::page::{same_fields, shown};
@@ -93,4 +93,32 @@ fn a_list_without_serial_numbers_is_read_and_its_certificates_can_be_revoked() {
     assert_eq!((&list[0]["serial"], &list[1]["id"]), (&Value::Null, &Value::from(3)));
     call(&["certs", "revoke", "--certs", &certs, "rome"]);
     assert!(listed(&certs).iter().all(|entry| entry["revoked"] == true));
+}
+
+#[test]
+fn a_site_makes_its_key_and_the_operator_signs_its_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (certs, site) = (place("certs"), place("site"));
+    call(&["certs", "init", "--certs", &certs]);
+    let made = fedtvd(&["join", "--request", "rome", "--identity", &site, "--json"]);
+    let made: Value = serde_json::from_str(&made.out).unwrap_or_else(|_| panic!("{}", made.err));
+    same_fields("join --request", &shown("join --request"), &made);
+    let request = place("site/request.pem");
+    let signed = fedtvd(&["certs", "sign", "--certs", &certs, &request, "--json"]);
+    let signed: Value = serde_json::from_str(&signed.out).unwrap_or_else(|_| panic!("{}", signed.err));
+    same_fields("certs sign", &shown("certs sign"), &signed);
+    assert_eq!(signed[0]["key_hash"], made["key_hash"]);
+    assert!(!folder.path().join("certs/signed/rome/key.pem").exists());
+    assert_eq!(listed(&certs)[0]["serial"], signed[0]["serial"]);
+    // Nothing is signed if one of the requests is wrong, and the message names the file.
+    std::fs::write(place("wrong.pem"), "rome").unwrap();
+    let answer = fedtvd(&["certs", "sign", "--certs", &certs, &request, &place("wrong.pem")]);
+    assert!(answer.code == 2 && answer.err.contains("wrong.pem"), "{}", answer.err);
+    assert_eq!(listed(&certs).len(), 1);
+    for wrong in
+        [&["--request", "rome"][..], &["--request", "../rome", "--identity", &site], &["--identity", &site]]
+    {
+        assert_eq!(fedtvd(&[&["join"], wrong].concat()).code, 2, "{wrong:?}");
+    }
 }

@@ -4,7 +4,8 @@
 //! ca.pem, ca.key               the authority; the key signs new certificates and never leaves this folder
 //! server.pem, server.key       the server, with the host names that clients connect to
 //! clients.toml                 who may take part
-//! clients/NAME/                what a client gets: ca.pem, cert.pem, key.pem
+//! signed/NAME/                 what a client gets whose request was signed: ca.pem, cert.pem
+//! clients/NAME/                what a client gets whose key was made here: ca.pem, cert.pem, key.pem
 //! ```
 
 use crate::identity::list_lock::ListLock;

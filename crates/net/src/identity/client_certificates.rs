@@ -1,15 +1,17 @@
-//! Clients' certificates: issued, renewed and revoked, each change of their list under one lock.
+//! Clients' certificates: issued or signed, renewed and revoked, each change of their list under one lock.
 
 use crate::identity::authority::{authority_params, set_validity};
 use crate::identity::client_name::check_name;
 use crate::identity::list_lock::ListLock;
 use crate::identity::private_file::write_private;
-use crate::identity::{AllowList, Authority, AuthorityError, Listed, tls};
+use crate::identity::{AllowList, Authority, AuthorityError, Listed, SigningRequest, tls};
 use data_encoding::HEXLOWER;
 use fedtvd_core::round::ClientId;
 use fedtvd_run::directory::files::{doing, read_text, write};
 use fedtvd_run::directory::sha256;
-use rcgen::{CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, SerialNumber};
+use rcgen::{
+    CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, PublicKeyData, SerialNumber,
+};
 use std::path::PathBuf;
 
 /// What a new certificate should say.
@@ -32,14 +34,29 @@ impl Authority {
         check_name(&request.name)?;
         let _lock = ListLock::acquire(self.folder())?;
         let key = KeyPair::generate()?;
-        self.certify(request, &key)
+        self.certify(request, &key, Some(&key.serialize_pem()))
     }
 
-    /// Writes a certificate and its key, and adds the certificate to the list. The caller holds the lock.
+    /// Signs a client's request, for a key that this authority never sees; returns the folder to give to the client.
+    pub fn sign(
+        &self,
+        signing: &SigningRequest,
+        id: Option<ClientId>,
+        max_size: u64,
+        days: i64,
+    ) -> Result<(PathBuf, Listed), AuthorityError> {
+        let _lock = ListLock::acquire(self.folder())?;
+        let request = CertificateRequest { name: signing.name().to_owned(), id, max_size, days };
+        self.certify(&request, signing.key(), None)
+    }
+
+    /// Writes a certificate, and the private key if it was made here, and adds the certificate to the list. The caller
+    /// holds the lock.
     fn certify(
         &self,
         request: &CertificateRequest,
-        key: &KeyPair,
+        key: &impl PublicKeyData,
+        private: Option<&str>,
     ) -> Result<(PathBuf, Listed), AuthorityError> {
         let mut list = self.list()?;
         let id = number(&list, &request.name, request.id)?;
@@ -53,9 +70,11 @@ impl Authority {
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
         let expires = set_validity(&mut params, request.days);
         let certificate = params.signed_by(key, &Issuer::new(authority_params(1)?, self.key("ca.key")?))?;
-        let folder = self.file("clients").join(&request.name);
+        let folder = self.file(if private.is_some() { "clients" } else { "signed" }).join(&request.name);
         std::fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
-        write_private(&folder.join("key.pem"), &key.serialize_pem())?;
+        if let Some(private) = private {
+            write_private(&folder.join("key.pem"), private)?;
+        }
         write(&folder.join("ca.pem"), read_text(&self.file("ca.pem"))?.as_bytes())?;
         write(&folder.join("cert.pem"), certificate.pem().as_bytes())?;
         let listed = Listed {

@@ -1,9 +1,10 @@
 //! Who may take part: the federation's certificate authority, the list of clients, TLS, and the identity behind a request.
 //!
-//! `authority` is the folder with the authority and the server's certificate, `client_certificates` issues and revokes those
-//! of clients, `allow_list` is the file that lists them, and `list_lock` is held around every change of it. `tls` sets up
-//! both sides of a connection with certificates that `certificate_file` reads again when they change, and `peer_identity`
-//! maps a certificate to a client or the operator.
+//! `authority` is the folder with the authority and the server's certificate, `client_certificates` issues, signs and
+//! revokes those of clients, `allow_list` is the file that lists them, and `list_lock` is held around every change of it.
+//! `signing_request` is made at a site and checked at the authority. `tls` sets up both sides of a connection with
+//! certificates that `certificate_file` reads again when they change, and `peer_identity` maps a certificate to a client
+//! or the operator.
 
 pub(crate) mod allow_list;
 mod authority;
@@ -13,9 +14,11 @@ mod client_name;
 mod list_lock;
 pub(crate) mod peer_identity;
 mod private_file;
+mod signing_request;
 pub mod tls;
 
 pub use allow_list::{AllowError, AllowList, Listed};
 pub use authority::{Authority, AuthorityError};
 pub use client_certificates::CertificateRequest;
 pub use client_name::NameError;
+pub use signing_request::{RequestError, Requested, SigningRequest, request_certificate};

@@ -10,6 +10,7 @@ mod leaving;
 mod liar;
 mod one_hot;
 mod puppet;
+mod requests;
 mod rollback;
 mod roster;
 mod stage;
