@@ -11,7 +11,7 @@
 //! use std::path::Path;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let security = Security::client(Path::new("certs/clients/berlin"))?;
+//! let security = Security::client(Path::new("berlin"))?;
 //! let mut connection = Connection::dial("fed.example.org:7443", &security).await?;
 //! let welcome = connection.hello().await?;
 //! println!("{} rounds of {}", welcome.rounds, welcome.strategy);

@@ -1,9 +1,12 @@
-//! `fedtvd certs init|server|issue|revoke|list`: the federation's private certificate authority.
+//! `fedtvd certs init|server|sign|issue|revoke|list`: the federation's private certificate authority.
 
 use crate::request::{Failure, Output};
+use anyhow::anyhow;
 use clap::{Args, Subcommand};
 use fedtvd_core::round::ClientId;
-use fedtvd_net::identity::{AllowList, Authority, AuthorityError, CertificateRequest, Listed};
+use fedtvd_net::identity::{
+    AllowList, Authority, AuthorityError, CertificateRequest, Listed, RequestError, SigningRequest,
+};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -23,6 +26,41 @@ struct Place {
     certs: PathBuf,
     #[command(flatten)]
     output: Output,
+}
+
+/// What new certificates say.
+#[derive(Args)]
+struct Terms {
+    /// Number of the client in runs [default: that of its earlier certificate, or the next free one]
+    #[arg(long)]
+    id: Option<ClientId>,
+    /// Maximum number of training samples with which each client counts; in paper mode, a client that claims more is
+    /// refused [default: that of its earlier certificate, or 1000000]
+    #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u64).range(1..))]
+    max_size: Option<u64>,
+    /// Validity in days
+    #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-36500..=36500))]
+    days: i64,
+}
+
+/// Maximum number of samples of a client for which no other was ever given.
+const MAX_SIZE: u64 = 1_000_000;
+
+impl Terms {
+    /// Refuses one number for several clients.
+    fn check(&self, clients: usize) -> Result<(), Failure> {
+        if self.id.is_some() && clients > 1 {
+            return Err(Failure::Request(anyhow!("--id is for one client, but {clients} were given")));
+        }
+        Ok(())
+    }
+
+    /// The maximum number of samples of a client.
+    fn max_size(&self, authority: &Authority, name: &str) -> Result<u64, Failure> {
+        let list = authority.list().map_err(failure)?;
+        let earlier = list.newest(name).map(|entry| entry.max_size);
+        Ok(self.max_size.or(earlier).unwrap_or(MAX_SIZE))
+    }
 }
 
 #[derive(Subcommand)]
@@ -49,28 +87,36 @@ enum Action {
         #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
-    /// Issue client certificates, each in its own folder
+    /// Sign requests that sites made with fedtvd join --request; their keys stay at the sites. Earlier certificates of the
+    /// same clients stay valid until they expire or are revoked
+    Sign {
+        /// Files with certificate requests
+        #[arg(required = true, value_name = "REQUEST")]
+        requests: Vec<PathBuf>,
+        #[command(flatten)]
+        place: Place,
+        #[command(flatten)]
+        terms: Terms,
+    },
+    /// Issue client certificates with keys made here, each in its own folder; for tests on one machine, since whoever makes
+    /// a key can be that client
     Issue {
         /// Names of the clients
         #[arg(required = true, value_name = "NAME")]
         names: Vec<String>,
         #[command(flatten)]
         place: Place,
-        /// Number of the client in runs [default: the next free one]
-        #[arg(long)]
-        id: Option<ClientId>,
-        /// Maximum number of training samples with which each client counts; in paper mode, a client that claims more is
-        /// refused
-        #[arg(long, value_name = "SAMPLES", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..))]
-        max_size: u64,
-        /// Validity in days
-        #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-36500..=36500))]
-        days: i64,
+        #[command(flatten)]
+        terms: Terms,
     },
-    /// Revoke a client's certificate, with immediate effect on a running server
+    /// Revoke a client's certificates; a running server ends their connections within seconds
     Revoke {
-        /// Name of the client
-        name: String,
+        /// Name of the client: revokes all of its certificates
+        #[arg(required_unless_present = "serial", conflicts_with = "serial")]
+        name: Option<String>,
+        /// Revoke only the certificate with this serial number
+        #[arg(long, value_name = "HEX")]
+        serial: Option<String>,
         #[command(flatten)]
         place: Place,
     },
@@ -94,6 +140,26 @@ struct Issued {
     listed: Listed,
 }
 
+#[derive(Serialize)]
+struct Signed {
+    folder: PathBuf,
+    key_hash: String,
+    #[serde(flatten)]
+    listed: Listed,
+}
+
+impl Signed {
+    fn line(&self) -> String {
+        let Self { folder, key_hash, listed } = self;
+        format!(
+            "{} is number {}; send it cert.pem and ca.pem from {}\n  public key {key_hash}: ask the site whether this is its key\n",
+            listed.name,
+            listed.id,
+            folder.display()
+        )
+    }
+}
+
 impl Certs {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         match &self.action {
@@ -102,7 +168,10 @@ impl Certs {
                 let made = Made { certs: place.certs.clone(), hosts: host.clone() };
                 place.output.answer(&made, || {
                     let folder = place.certs.display();
-                    format!("Created a certificate authority in {folder}. Keep {folder}/ca.key secret.\nNext:  fedtvd certs issue NAME…\n")
+                    format!(
+                        "Created a certificate authority in {folder}. Keep {folder}/ca.key secret.\nNext:  at each site \
+                         fedtvd join --request NAME --identity DIR, then here fedtvd certs sign DIR/request.pem\n"
+                    )
                 })
             }
             Action::Server { place, host, days } => {
@@ -110,31 +179,47 @@ impl Certs {
                 let made = Made { certs: place.certs.clone(), hosts: host.clone() };
                 place.output.answer(&made, || {
                     let names = host.join(", ");
-                    format!("The server has a new certificate for {names} and localhost. Restart the server to use it.\n")
+                    format!(
+                        "The server has a new certificate for {names} and localhost. A running server uses it for new \
+                         connections.\n"
+                    )
                 })
             }
-            Action::Issue { names, place, id, max_size, days } => {
-                if id.is_some() && names.len() > 1 {
-                    return Err(Failure::Request(anyhow::anyhow!(
-                        "--id is for one client, but {} names were given",
-                        names.len()
-                    )));
+            Action::Sign { requests, place, terms } => {
+                terms.check(requests.len())?;
+                let authority = open(&place.certs)?;
+                // All are checked before any is signed.
+                let signing = requests.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+                let mut signed = Vec::new();
+                for request in &signing {
+                    let max_size = terms.max_size(&authority, request.name())?;
+                    let (folder, listed) =
+                        authority.sign(request, terms.id, max_size, terms.days).map_err(failure)?;
+                    signed.push(Signed { folder, key_hash: request.key_hash(), listed });
                 }
+                place.output.answer(&signed, || signed.iter().map(Signed::line).collect())
+            }
+            Action::Issue { names, place, terms } => {
+                terms.check(names.len())?;
                 let authority = open(&place.certs)?;
                 let mut issued = Vec::new();
                 for name in names {
-                    let (name, id, max_size, days) = (name.clone(), *id, *max_size, *days);
+                    let max_size = terms.max_size(&authority, name)?;
+                    let (name, id, days) = (name.clone(), terms.id, terms.days);
                     let request = CertificateRequest { name, id, max_size, days };
                     let (folder, listed) = authority.issue(&request).map_err(failure)?;
                     issued.push(Issued { folder, listed });
                 }
                 place.output.answer(&issued, || issued.iter().map(line).collect())
             }
-            Action::Revoke { name, place } => {
-                let listed = open(&place.certs)?.revoke(name).map_err(failure)?;
-                place.output.answer(&listed, || {
-                    format!("Revoked the certificate of {name} (number {}).\n", listed.id)
-                })
+            Action::Revoke { name, serial, place } => {
+                let authority = open(&place.certs)?;
+                let revoked = match serial {
+                    Some(serial) => authority.revoke_serial(serial),
+                    None => authority.revoke(name.as_deref().unwrap_or_default()),
+                };
+                let revoked = revoked.map_err(failure)?;
+                place.output.answer(&revoked, || revoked.iter().map(revocation).collect())
             }
             Action::List { place } => {
                 let list = open(&place.certs)?.list().map_err(failure)?;
@@ -150,9 +235,25 @@ fn open(folder: &Path) -> Result<Authority, Failure> {
 
 fn failure(error: AuthorityError) -> Failure {
     match error {
-        AuthorityError::File(_) | AuthorityError::Rcgen(_) => Failure::work(error),
+        AuthorityError::File(_) | AuthorityError::Rcgen(_) | AuthorityError::Random => Failure::work(error),
         other => Failure::request(other),
     }
+}
+
+fn read(path: &Path) -> Result<SigningRequest, Failure> {
+    SigningRequest::read(path).map_err(|error| match error {
+        RequestError::File(_) => Failure::request(error),
+        other => Failure::Request(anyhow!("{}: {other}", path.display())),
+    })
+}
+
+fn revocation(listed: &Listed) -> String {
+    let Listed { name, id, expires, .. } = listed;
+    format!("Revoked certificate {} of {name} (number {id}), valid until {expires}\n", serial(listed))
+}
+
+fn serial(listed: &Listed) -> &str {
+    listed.serial.as_deref().unwrap_or("without a serial number")
 }
 
 fn line(issued: &Issued) -> String {
@@ -161,12 +262,20 @@ fn line(issued: &Issued) -> String {
 }
 
 fn table(list: &AllowList) -> String {
-    let mut text = format!("{:>6}  {:<20} {:>12}  {:<10}\n", "number", "name", "max samples", "expires");
+    let mut text = format!(
+        "{:>6}  {:<20} {:>12}  {:<20}  {:<32}\n",
+        "number", "name", "max samples", "expires", "serial number"
+    );
     for entry in &list.clients {
-        let revoked = if entry.revoked { "  revoked" } else { "" };
+        let state = match (entry.revoked, entry.expired()) {
+            (true, _) => "  revoked",
+            (false, true) => "  expired",
+            (false, false) => "",
+        };
+        let serial = entry.serial.as_deref().unwrap_or("-");
         let _ = writeln!(
             text,
-            "{:>6}  {:<20} {:>12}  {:<10}{revoked}",
+            "{:>6}  {:<20} {:>12}  {:<20}  {serial:<32}{state}",
             entry.id, entry.name, entry.max_size, entry.expires
         );
     }

@@ -1,9 +1,10 @@
 //! `fedtvd join SERVER DATA`: the client of a federation.
 
+use crate::commands::join_request;
 use crate::request::{Failure, Output, eprint_line, plural};
 use anyhow::{Context as _, anyhow};
 use clap::Args;
-use clap::builder::{PossibleValue, PossibleValuesParser};
+use clap::builder::{ArgPredicate, PossibleValue, PossibleValuesParser};
 use fedtvd_data::set::{DataOptions, Loaded, Places};
 use fedtvd_net::client::{
     self, Checked, ConnectionError, JoinError, Outcome, Policy, Progress, Security, SiteData,
@@ -18,14 +19,28 @@ use std::path::PathBuf;
 #[derive(Args)]
 pub(crate) struct Join {
     /// HOST:PORT of the server, or @FILE to read it from a file
-    #[arg(value_name = "SERVER")]
+    #[arg(
+        value_name = "SERVER",
+        required = false,
+        required_unless_present = "request",
+        default_value_if("request", ArgPredicate::IsPresent, "")
+    )]
     server: String,
     /// This site's data: a folder written by fedtvd split --export, a folder of images by class, or a CSV file
-    #[arg(value_name = "DATA")]
+    #[arg(
+        value_name = "DATA",
+        required = false,
+        required_unless_present = "request",
+        default_value_if("request", ArgPredicate::IsPresent, "")
+    )]
     data: String,
-    /// Folder with ca.pem, cert.pem and key.pem, as written by fedtvd certs issue
+    /// Folder with this site's key.pem, and the cert.pem and ca.pem that the operator sent
     #[arg(long, value_name = "DIR")]
     identity: Option<PathBuf>,
+    /// Only make a key for a site of this name and a certificate request, DIR/request.pem, for the operator, who answers
+    /// it with fedtvd certs sign; contacts nobody
+    #[arg(long, value_name = "NAME", requires = "identity", conflicts_with_all = ["server", "data", "check"])]
+    request: Option<String>,
     /// Folder for state that is kept between rounds [default: .fedtvd in the data folder or beside the data file]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
@@ -142,6 +157,9 @@ struct View {
 
 impl Join {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
+        if let (Some(name), Some(folder)) = (&self.request, &self.identity) {
+            return join_request::answer(name, folder, &self.output);
+        }
         let data = self.site_data()?;
         let state = self.state.clone().unwrap_or_else(|| {
             let data = PathBuf::from(&self.data);
@@ -285,7 +303,8 @@ impl Join {
                 Ok(Security::Claimed(client.to_string()))
             }
             (None, None) => Err(Failure::Request(anyhow!(
-                "--identity DIR is missing: the folder with this site's certificate that the operator made with fedtvd certs issue"
+                "--identity DIR is missing: the folder with this site's key and certificate, which begins with \
+                 fedtvd join --request NAME --identity DIR"
             ))),
         }
     }

@@ -9,6 +9,7 @@ pub(crate) mod data_schema;
 pub(crate) mod evaluate;
 pub(crate) mod init;
 pub(crate) mod join;
+pub(crate) mod join_request;
 pub(crate) mod models;
 pub(crate) mod predict;
 pub(crate) mod report;

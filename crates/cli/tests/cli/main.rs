@@ -1,6 +1,7 @@
 //! Tests of the command line, one module per subcommand or topic, in one binary to link only once.
 
 mod attacks;
+mod certs;
 mod collapse;
 mod compare;
 mod data;

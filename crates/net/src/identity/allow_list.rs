@@ -1,7 +1,8 @@
 //! The list of clients that may take part: `clients.toml`, one entry per certificate, read again when it changes.
 //!
-//! A client is identified by its certificate's fingerprint and by nothing that it claims. A revoked entry stays in the
-//! list, so that its number is not given to another client.
+//! A client is identified by its certificate's fingerprint and by nothing that it claims. A client may have several
+//! valid certificates, with the same name and number, so that one can be renewed before it expires. A revoked entry stays
+//! in the list, so that its number is not given to another client.
 
 use fedtvd_core::round::ClientId;
 use fedtvd_run::directory::{FileError, files};
@@ -21,11 +22,14 @@ pub struct Listed {
     pub name: String,
     /// Its number in runs.
     pub id: ClientId,
+    /// The certificate's serial number in hexadecimal; `None` in lists that were written before entries had one.
+    #[serde(default)]
+    pub serial: Option<String>,
     /// SHA-256 of its certificate.
     pub fingerprint: String,
     /// Maximum number of training samples that it may claim.
     pub max_size: u64,
-    /// The last day on which the certificate is valid, as YYYY-MM-DD.
+    /// The last moment at which the certificate is valid, as YYYY-MM-DDThh:mm:ssZ; or the last day, as YYYY-MM-DD.
     pub expires: String,
     /// Whether it may no longer take part.
     #[serde(default)]
@@ -33,10 +37,22 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// Whether the client may take part: neither revoked nor expired, to the day.
+    /// Whether the client may take part with it: neither revoked nor expired.
     pub fn valid(&self) -> bool {
-        // Dates in this form sort as text.
-        !self.revoked && self.expires >= OffsetDateTime::now_utc().date().to_string()
+        !self.revoked && !self.expired()
+    }
+
+    /// Whether it has expired.
+    pub fn expired(&self) -> bool {
+        let now = Self::moment(OffsetDateTime::now_utc());
+        // Moments in this form sort as text, and so do their first characters, the dates.
+        self.expires.as_str() < now.get(..self.expires.len()).unwrap_or(&now)
+    }
+
+    /// A moment as it is written in the list.
+    pub(crate) fn moment(moment: OffsetDateTime) -> String {
+        let (date, (hour, minute, second)) = (moment.date(), moment.to_hms());
+        format!("{date}T{hour:02}:{minute:02}:{second:02}Z")
     }
 }
 
@@ -74,11 +90,13 @@ impl AllowList {
         for (place, entry) in list.clients.iter().enumerate() {
             let same = |other: &&Listed| {
                 other.fingerprint == entry.fingerprint
-                    || entry.valid() && other.valid() && (other.id == entry.id || other.name == entry.name)
+                    || entry.serial.is_some() && other.serial == entry.serial
+                    || entry.valid() && other.valid() && (other.id == entry.id) != (other.name == entry.name)
             };
             if let Some(other) = list.clients[..place].iter().find(same) {
                 return Err(wrong(format!(
-                    "{} (number {}) and {} (number {}) must differ in certificate, name and number",
+                    "{} (number {}) and {} (number {}) must be different certificates, of one client or of clients \
+                     that differ in name and number",
                     other.name, other.id, entry.name, entry.id
                 )));
             }
@@ -98,15 +116,20 @@ impl AllowList {
         self.clients.iter().find(|entry| entry.fingerprint == fingerprint)
     }
 
-    /// The valid entry of this name.
+    /// The newest valid entry of this name.
     pub fn named(&self, name: &str) -> Option<&Listed> {
-        self.clients.iter().find(|entry| entry.name == name && entry.valid())
+        self.clients.iter().rev().find(|entry| entry.name == name && entry.valid())
+    }
+
+    /// The newest entry of this name, a valid one if there is any.
+    pub fn newest(&self, name: &str) -> Option<&Listed> {
+        let revoked = || self.clients.iter().rev().find(|entry| entry.name == name);
+        self.named(name).or_else(revoked)
     }
 
     /// The number of the client of this name, even if its certificate was revoked: a run may have begun with it.
     pub fn number(&self, name: &str) -> Option<ClientId> {
-        let revoked = || self.clients.iter().rev().find(|entry| entry.name == name);
-        self.named(name).or_else(revoked).map(|entry| entry.id)
+        self.newest(name).map(|entry| entry.id)
     }
 
     /// Numbers of clients that may take part.
@@ -116,7 +139,7 @@ impl AllowList {
 }
 
 /// What distinguishes one version of a file from the next.
-type Stamp = (Option<SystemTime>, u64, u64);
+pub(crate) type Stamp = (Option<SystemTime>, u64, u64);
 
 /// A list that is read again when its file changes.
 #[derive(Debug)]
@@ -156,7 +179,8 @@ impl Watched {
     }
 }
 
-fn stamp(path: &Path) -> Option<Stamp> {
+/// The current version of a file; `None` if there is none.
+pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
     let data = std::fs::metadata(path).ok()?;
     #[cfg(unix)]
     let number = std::os::unix::fs::MetadataExt::ino(&data);
@@ -168,12 +192,14 @@ fn stamp(path: &Path) -> Option<Stamp> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
 
     fn entry(name: &str, id: ClientId) -> Listed {
         let fingerprint = format!("{name}-{id}");
         Listed {
             name: name.into(),
             id,
+            serial: None,
             fingerprint,
             max_size: 10,
             expires: "9999-01-01".into(),
@@ -222,11 +248,35 @@ mod tests {
     }
 
     #[test]
-    fn two_clients_with_the_same_number_are_refused() {
+    fn only_certificates_of_one_client_may_share_a_number() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("clients.toml");
-        AllowList { clients: vec![entry("a", 3), entry("b", 3)] }.write(&path).unwrap();
-        let error = AllowList::read(&path).unwrap_err().to_string();
-        assert!(error.contains("a (number 3) and b (number 3)"), "{error}");
+        let read = |clients| {
+            AllowList { clients }.write(&path).unwrap();
+            AllowList::read(&path).map_err(|error| error.to_string())
+        };
+        let renewed = Listed { fingerprint: "renewed".into(), ..entry("a", 3) };
+        assert_eq!(read(vec![entry("a", 3), renewed.clone()]).unwrap().valid(), [3].into());
+        for other in [entry("b", 3), Listed { id: 4, ..renewed.clone() }, entry("a", 3)] {
+            let names = format!("a (number 3) and {} (number {})", other.name, other.id);
+            let error = read(vec![entry("a", 3), other]).unwrap_err();
+            assert!(error.contains(&names), "{error}");
+        }
+        let numbered = |entry| Listed { serial: Some("5f".into()), ..entry };
+        assert!(read(vec![numbered(entry("a", 3)), numbered(renewed)]).is_err());
+    }
+
+    #[test]
+    fn a_certificate_expires_to_the_second_and_one_of_an_old_list_to_the_day() {
+        let now = OffsetDateTime::now_utc();
+        let expired = |expires: String| Listed { expires, ..entry("a", 0) }.expired();
+        assert!(expired(Listed::moment(now - Duration::from_secs(2))));
+        assert!(!expired(Listed::moment(now + Duration::from_secs(60))));
+        assert!(expired((now - Duration::from_secs(86_400)).date().to_string()));
+        assert!(!expired((now + Duration::from_secs(86_400)).date().to_string()));
+        let text =
+            "[[client]]\nname = \"a\"\nid = 0\nfingerprint = \"f\"\nmax_size = 5\nexpires = \"2999-12-31\"\n";
+        let list: AllowList = toml::from_str(text).unwrap();
+        assert!(list.clients[0].serial.is_none() && list.clients[0].valid());
     }
 }

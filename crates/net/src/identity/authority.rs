@@ -4,18 +4,20 @@
 //! ca.pem, ca.key               the authority; the key signs new certificates and never leaves this folder
 //! server.pem, server.key       the server, with the host names that clients connect to
 //! clients.toml                 who may take part
-//! clients/NAME/                what a client gets: ca.pem, cert.pem, key.pem
+//! signed/NAME/                 what a client gets whose request was signed: ca.pem, cert.pem
+//! clients/NAME/                what a client gets whose key was made here: ca.pem, cert.pem, key.pem
 //! ```
 
-use crate::identity::{AllowError, AllowList, Listed};
+use crate::identity::list_lock::ListLock;
+use crate::identity::private_file::write_private;
+use crate::identity::{AllowError, AllowList, NameError};
 use fedtvd_core::round::ClientId;
+use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::{doing, read_text, sync, write};
-use fedtvd_run::directory::{FileError, sha256};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use time::{Duration, OffsetDateTime};
@@ -45,9 +47,20 @@ pub enum AuthorityError {
     /// There is no authority.
     #[error("{0} holds no authority; create one with \"fedtvd certs init\"")]
     Missing(String),
-    /// The name is in use.
-    #[error("{0} has a valid certificate; revoke it first with \"fedtvd certs revoke {0}\"")]
-    NameInUse(String),
+    /// A name that cannot be a client's.
+    #[error(transparent)]
+    Name(#[from] NameError),
+    /// The system's random numbers.
+    #[error("the system has no random numbers for a serial number")]
+    Random,
+    /// The client has another number.
+    #[error("{name} has a valid certificate as number {id}; revoke it before you give it another number")]
+    OtherNumber {
+        /// The client.
+        name: String,
+        /// Its number.
+        id: ClientId,
+    },
     /// The number is in use.
     #[error("number {id} belongs to {name}; choose another")]
     NumberInUse {
@@ -57,31 +70,18 @@ pub enum AuthorityError {
         name: String,
     },
     /// No such client.
-    #[error("{0} has no valid certificate; \"fedtvd certs list\" shows all")]
+    #[error("{0} has no certificate that could be revoked; \"fedtvd certs list\" shows all")]
     UnknownClient(String),
+    /// No such serial number.
+    #[error(
+        "no certificate that could be revoked has the serial number {0}; \"fedtvd certs list\" shows all"
+    )]
+    UnknownSerial(String),
     /// A host that nobody can connect to.
     #[error(
         "\"{0}\" is not a host name or an address; write it without a port, like fed.example.org or 192.0.2.7"
     )]
     Host(String),
-    /// A name that cannot be a file name.
-    #[error(
-        "\"{0}\" is not a client's name: use letters, digits, - _ and . only, and start with a letter or digit"
-    )]
-    Name(String),
-}
-
-/// What a new certificate should say.
-#[derive(Clone, Debug)]
-pub struct CertificateRequest {
-    /// The client's name.
-    pub name: String,
-    /// Its number; by default that of an earlier certificate of the same name, or the next free one.
-    pub id: Option<ClientId>,
-    /// Maximum number of training samples that it may claim.
-    pub max_size: u64,
-    /// Validity in days.
-    pub days: i64,
 }
 
 impl Authority {
@@ -104,75 +104,23 @@ impl Authority {
         let root = authority_params(days)?.self_signed(&key)?;
         let server = server(hosts, days, &server_key, &key)?;
         std::fs::create_dir_all(authority.file("clients")).map_err(doing("making", folder))?;
-        write_new(&authority.file("server.key"), &server_key.serialize_pem(), true)?;
-        write_new(&authority.file("server.pem"), &server.pem(), false)?;
+        write_private(&authority.file("server.key"), &server_key.serialize_pem())?;
+        write(&authority.file("server.pem"), server.pem().as_bytes())?;
         if !authority.list_path().exists() {
             AllowList::default().write(&authority.list_path())?;
         }
-        write_new(&authority.file("ca.pem"), &root.pem(), false)?;
+        write(&authority.file("ca.pem"), root.pem().as_bytes())?;
         // Last, because the authority's key marks a complete folder.
-        write_new(&authority.file("ca.key"), &key.serialize_pem(), true)?;
+        write_private(&authority.file("ca.key"), &key.serialize_pem())?;
         sync(folder)?;
         Ok(authority)
     }
 
     /// Issues a new server certificate for clients that connect to these hosts; client certificates stay valid.
     pub fn renew_server(&self, hosts: &[String], days: i64) -> Result<(), AuthorityError> {
+        let _lock = ListLock::acquire(&self.folder)?;
         let server = server(hosts, days, &self.key("server.key")?, &self.key("ca.key")?)?;
         Ok(write(&self.file("server.pem"), server.pem().as_bytes())?)
-    }
-
-    /// Issues a client certificate; returns the folder to give to the client.
-    pub fn issue(&self, request: &CertificateRequest) -> Result<(PathBuf, Listed), AuthorityError> {
-        let name = &request.name;
-        let allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        if name.is_empty() || !name.chars().all(allowed) || name.starts_with(['-', '_', '.']) {
-            return Err(AuthorityError::Name(name.clone()));
-        }
-        let mut list = self.list()?;
-        if list.named(name).is_some() {
-            return Err(AuthorityError::NameInUse(name.clone()));
-        }
-        let own = list.clients.iter().find(|entry| entry.name == *name).map(|entry| entry.id);
-        let next = list.clients.iter().map(|entry| entry.id.saturating_add(1)).max().unwrap_or(0);
-        let id = request.id.or(own).unwrap_or(next);
-        if let Some(other) = list.clients.iter().find(|entry| entry.id == id && entry.name != *name) {
-            return Err(AuthorityError::NumberInUse { id, name: other.name.clone() });
-        }
-        let authority_pem = read_text(&self.file("ca.pem"))?;
-        let key = KeyPair::generate()?;
-        let mut params = CertificateParams::new(Vec::new())?;
-        params.distinguished_name.push(DnType::CommonName, name.as_str());
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
-        let expires = set_validity(&mut params, request.days);
-        let certificate = params.signed_by(&key, &Issuer::new(authority_params(1)?, self.key("ca.key")?))?;
-        let folder = self.folder.join("clients").join(name);
-        std::fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
-        write_new(&folder.join("key.pem"), &key.serialize_pem(), true)?;
-        write_new(&folder.join("cert.pem"), &certificate.pem(), false)?;
-        write_new(&folder.join("ca.pem"), &authority_pem, false)?;
-        let entry = Listed {
-            name: name.clone(),
-            id,
-            fingerprint: sha256(certificate.der()),
-            max_size: request.max_size,
-            expires: expires.date().to_string(),
-            revoked: false,
-        };
-        list.clients.push(entry.clone());
-        list.write(&self.list_path())?;
-        Ok((folder, entry))
-    }
-
-    /// Revokes a client's certificate; a running server refuses it from then on.
-    pub fn revoke(&self, name: &str) -> Result<Listed, AuthorityError> {
-        let mut list = self.list()?;
-        let entry = list.clients.iter_mut().find(|entry| entry.name == name && !entry.revoked);
-        let entry = entry.ok_or_else(|| AuthorityError::UnknownClient(name.to_owned()))?;
-        entry.revoked = true;
-        let revoked = entry.clone();
-        list.write(&self.list_path())?;
-        Ok(revoked)
     }
 
     /// The list of clients that may take part.
@@ -185,8 +133,13 @@ impl Authority {
         self.file("clients.toml")
     }
 
-    fn key(&self, name: &str) -> Result<KeyPair, AuthorityError> {
+    pub(crate) fn key(&self, name: &str) -> Result<KeyPair, AuthorityError> {
         Ok(KeyPair::from_pem(&read_text(&self.file(name))?)?)
+    }
+
+    /// The folder.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// One of the folder's files.
@@ -196,7 +149,7 @@ impl Authority {
 }
 
 /// The contents of the authority's certificate. For signing others only its name matters.
-fn authority_params(days: i64) -> Result<CertificateParams, rcgen::Error> {
+pub(crate) fn authority_params(days: i64) -> Result<CertificateParams, rcgen::Error> {
     let mut params = CertificateParams::new(Vec::new())?;
     params.distinguished_name.push(DnType::CommonName, "fedtvd federation");
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
@@ -227,26 +180,9 @@ fn server(
 
 /// Makes a certificate valid from yesterday, for clocks that are slow, until `days` from now; returns the last moment. A
 /// negative number makes an expired one.
-fn set_validity(params: &mut CertificateParams, days: i64) -> OffsetDateTime {
+pub(crate) fn set_validity(params: &mut CertificateParams, days: i64) -> OffsetDateTime {
     let now = OffsetDateTime::now_utc();
     params.not_before = now + Duration::days((days - 1).min(-1));
     params.not_after = now + Duration::days(days);
     params.not_after
-}
-
-/// Writes a file; only its owner may read a private one.
-fn write_new(path: &Path, text: &str, private: bool) -> Result<(), FileError> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    if private {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    #[cfg(not(unix))]
-    let _ = private;
-    let written = options.open(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(doing("writing", path))
 }

@@ -1,12 +1,24 @@
 //! Who may take part: the federation's certificate authority, the list of clients, TLS, and the identity behind a request.
 //!
-//! `authority` issues and revokes certificates, `allow_list` is the file that lists them, `tls` sets up both sides of a
-//! connection, and `peer_identity` maps a certificate to a client or the operator.
+//! `authority` is the folder with the authority and the server's certificate, `client_certificates` issues, signs and
+//! revokes those of clients, `allow_list` is the file that lists them, and `list_lock` is held around every change of it.
+//! `signing_request` is made at a site and checked at the authority. `tls` sets up both sides of a connection with
+//! certificates that `certificate_file` reads again when they change, and `peer_identity` maps a certificate to a client
+//! or the operator.
 
 pub(crate) mod allow_list;
 mod authority;
+pub(crate) mod certificate_file;
+mod client_certificates;
+mod client_name;
+mod list_lock;
 pub(crate) mod peer_identity;
+mod private_file;
+mod signing_request;
 pub mod tls;
 
 pub use allow_list::{AllowError, AllowList, Listed};
-pub use authority::{Authority, AuthorityError, CertificateRequest};
+pub use authority::{Authority, AuthorityError};
+pub use client_certificates::CertificateRequest;
+pub use client_name::NameError;
+pub use signing_request::{RequestError, Requested, SigningRequest, request_certificate};

@@ -4,6 +4,8 @@ use crate::federation::admission::Member;
 use crate::federation::{Event, Log};
 use crate::identity::AllowError;
 use crate::identity::allow_list::Watched;
+use crate::identity::certificate_file::CertificateFile;
+use crate::identity::tls::TlsError;
 use crate::server::connections::Peer;
 use crate::server::refusal::Refusal;
 use fedtvd_core::round::ClientId;
@@ -17,7 +19,7 @@ pub(crate) enum Authentication {
         /// The list.
         list: Arc<Watched>,
         /// The server's own certificate.
-        operator: String,
+        own: Arc<CertificateFile>,
     },
     /// By what the request claims: without TLS, between processes of one machine.
     Claimed,
@@ -34,6 +36,14 @@ pub(crate) struct Caller {
 pub(crate) enum Role {
     Client(Member),
     Operator,
+}
+
+/// Those who may take part at a moment.
+pub(crate) struct Valid {
+    /// The clients that have a valid certificate.
+    pub(crate) clients: BTreeSet<ClientId>,
+    /// SHA-256 of all valid certificates, the server's own among them.
+    pub(crate) certificates: BTreeSet<String>,
 }
 
 /// Maximum number of characters of the name that a client claims.
@@ -53,17 +63,21 @@ impl Authentication {
                 };
                 Caller { name: Some(name), address, role }
             }
-            Self::Certificates { list, operator } => {
+            Self::Certificates { list, own } => {
                 let fingerprint = peer.and_then(|peer| peer.certificate.as_deref()).unwrap_or("none");
-                if fingerprint == operator {
-                    return Caller { name: Some("operator".to_owned()), address, role: Ok(Role::Operator) };
-                }
                 let (list, error) = list.current();
                 log_stale(error, log);
                 let listed = list.find(fingerprint);
+                if listed.is_none() && is_own(own, fingerprint, log) {
+                    return Caller { name: Some("operator".to_owned()), address, role: Ok(Role::Operator) };
+                }
                 let role = match listed {
                     None => Err(Refusal::Unknown(fingerprint.to_owned())),
                     Some(entry) if entry.revoked => Err(Refusal::Revoked(entry.name.clone())),
+                    Some(entry) if entry.expired() => {
+                        let (name, expires) = (entry.name.clone(), entry.expires.clone());
+                        Err(Refusal::Expired { name, expires })
+                    }
                     Some(entry) => {
                         let (name, max_size) = (entry.name.clone(), entry.max_size);
                         Ok(Role::Client(Member { id: entry.id, name, max_size }))
@@ -74,12 +88,32 @@ impl Authentication {
         }
     }
 
-    /// The clients that have a valid certificate; none without TLS.
-    pub(crate) fn valid(&self, log: &Log) -> Option<BTreeSet<ClientId>> {
-        let Self::Certificates { list, .. } = self else { return None };
+    /// What is valid now, and reads a renewed server certificate; none without TLS.
+    pub(crate) fn valid(&self, log: &Log) -> Option<Valid> {
+        let Self::Certificates { list, own } = self else { return None };
         let (list, error) = list.current();
         log_stale(error, log);
-        Some(list.valid())
+        log_unusable(own.refresh(), log);
+        let valid = list.clients.iter().filter(|entry| entry.valid());
+        let mut certificates: BTreeSet<String> = valid.map(|entry| entry.fingerprint.clone()).collect();
+        certificates.insert(own.fingerprint());
+        Some(Valid { clients: list.valid(), certificates })
+    }
+}
+
+/// Whether a certificate is the server's own, also right after it was renewed.
+fn is_own(own: &CertificateFile, fingerprint: &str, log: &Log) -> bool {
+    if own.fingerprint() == fingerprint {
+        return true;
+    }
+    log_unusable(own.refresh(), log);
+    own.fingerprint() == fingerprint
+}
+
+/// Logs that a renewed server certificate cannot be used.
+fn log_unusable(error: Option<TlsError>, log: &Log) {
+    if let Some(error) = error {
+        log(&Event::Note { note: format!("the previous server certificate remains in use: {error}") });
     }
 }
 

@@ -1,5 +1,6 @@
 //! Mutual TLS 1.3 with rustls and ring: both sides present a certificate of the federation's own authority.
 
+use crate::identity::certificate_file::CertificateFile;
 use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::doing;
 use std::path::Path;
@@ -38,12 +39,22 @@ pub enum TlsError {
 
 /// The server's side: it presents `server.pem` and requires a certificate that `ca.pem` signed.
 pub fn server(folder: &Path) -> Result<ServerConfig, TlsError> {
+    server_with(folder, Arc::new(server_certificate(folder)?))
+}
+
+/// The server's certificate.
+pub(crate) fn server_certificate(folder: &Path) -> Result<CertificateFile, TlsError> {
+    CertificateFile::open(folder.join("server.pem"), folder.join("server.key"))
+}
+
+/// The server's side with a certificate that may be renewed.
+pub(crate) fn server_with(folder: &Path, own: Arc<CertificateFile>) -> Result<ServerConfig, TlsError> {
     let roots = Arc::new(roots(&folder.join("ca.pem"))?);
     let verifier = WebPkiClientVerifier::builder_with_provider(roots, provider()).build()?;
     let mut config = ServerConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_client_cert_verifier(verifier)
-        .with_single_cert(chain(&folder.join("server.pem"))?, key(&folder.join("server.key"))?)?;
+        .with_cert_resolver(own);
     config.alpn_protocols = vec![b"h2".to_vec()];
     // Without session tickets every connection presents its certificate.
     config.send_tls13_tickets = 0;
@@ -52,25 +63,27 @@ pub fn server(folder: &Path) -> Result<ServerConfig, TlsError> {
 
 /// A client's side: it presents `cert.pem` and trusts what `ca.pem` signed.
 pub(crate) fn client(folder: &Path) -> Result<ClientConfig, TlsError> {
-    client_config(&folder.join("ca.pem"), &folder.join("cert.pem"), &folder.join("key.pem"))
+    client_config(folder, "cert.pem", "key.pem")
 }
 
 /// The operator's side: it presents the server's own certificate.
 pub(crate) fn operator(folder: &Path) -> Result<ClientConfig, TlsError> {
-    client_config(&folder.join("ca.pem"), &folder.join("server.pem"), &folder.join("server.key"))
+    client_config(folder, "server.pem", "server.key")
 }
 
-fn client_config(ca: &Path, certificate: &Path, private: &Path) -> Result<ClientConfig, TlsError> {
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots(ca)?), provider()).build()?;
+fn client_config(folder: &Path, certificate: &str, private: &str) -> Result<ClientConfig, TlsError> {
+    let roots = Arc::new(roots(&folder.join("ca.pem"))?);
+    let verifier = WebPkiServerVerifier::builder_with_provider(roots, provider()).build()?;
+    let own = CertificateFile::open(folder.join(certificate), folder.join(private))?;
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(&[&TLS13])?
         .with_webpki_verifier(verifier)
-        .with_client_auth_cert(chain(certificate)?, key(private)?)?;
+        .with_client_cert_resolver(Arc::new(own));
     config.alpn_protocols = vec![b"h2".to_vec()];
     Ok(config)
 }
 
-fn provider() -> Arc<CryptoProvider> {
+pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }
 
@@ -86,7 +99,8 @@ pub fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     if chain.is_empty() { Err(wrong(pem::Error::NoItemsFound)) } else { Ok(chain) }
 }
 
-fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
+/// The private key in a file.
+pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let wrong = |why| TlsError::Pem { path: path.display().to_string(), why };
     PrivateKeyDer::from_pem_slice(&read(path)?).map_err(wrong)
 }

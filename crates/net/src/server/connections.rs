@@ -2,8 +2,8 @@
 
 use crate::federation::{Event, Log};
 use crate::identity::tls;
+use crate::server::open_connections::{CONNECTIONS_EACH, OpenConnections, Slot};
 use fedtvd_run::directory::sha256;
-use std::collections::HashMap;
 use std::io;
 use std::pin::Pin;
 use std::sync::atomic::AtomicBool;
@@ -18,14 +18,13 @@ use tokio_rustls::server::TlsStream;
 use tokio_rustls::{TlsAcceptor, rustls};
 use tokio_stream::wrappers::ReceiverStream;
 use tokio_util::either::Either;
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 use tonic::transport::server::Connected;
 
 /// Maximum number of open connections; more wait in the system's queue.
 const CONNECTIONS: usize = 8192;
 /// File descriptors reserved for the server's own files: updates, checkpoints and logs.
 const OWN_FILES: u64 = 256;
-/// Maximum number of open connections of one certificate.
-const CONNECTIONS_EACH: usize = 128;
 /// Maximum number of concurrent handshakes.
 const HANDSHAKES: usize = 1024;
 /// Timeout of a handshake.
@@ -63,51 +62,46 @@ pub(crate) struct PeerStream {
     peer: Peer,
     transport: Transport,
     _permit: OwnedSemaphorePermit,
-    _slot: Option<Slot>,
+    open: Option<Open>,
+}
+
+/// What ends a connection from outside.
+struct Open {
+    _slot: Slot,
+    closed: CancellationToken,
+    /// Wakes whoever reads.
+    closing: Pin<Box<WaitForCancellationFutureOwned>>,
+}
+
+impl Open {
+    fn new(slot: Slot) -> Self {
+        let closed = slot.closed();
+        let closing = Box::pin(closed.clone().cancelled_owned());
+        Self { _slot: slot, closed, closing }
+    }
+}
+
+impl PeerStream {
+    /// Fails once the connection was closed from outside.
+    fn check(&self) -> io::Result<()> {
+        if self.open.as_ref().is_some_and(|open| open.closed.is_cancelled()) {
+            return Err(io::Error::new(
+                io::ErrorKind::ConnectionAborted,
+                "the certificate is no longer valid",
+            ));
+        }
+        Ok(())
+    }
 }
 
 /// With TLS, or without.
 type Transport = Either<Box<TlsStream<TcpStream>>, TcpStream>;
 
-/// How many connections each certificate has.
-type Slots = Arc<Mutex<HashMap<Arc<str>, usize>>>;
-
-/// One connection of a certificate; dropping it makes room for another.
-struct Slot {
-    certificate: Arc<str>,
-    all: Slots,
-}
-
-impl Slot {
-    /// A slot for one more connection, if the certificate has any left.
-    fn take(all: &Slots, certificate: &Arc<str>) -> Option<Self> {
-        let mut slots = all.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = slots.entry(Arc::clone(certificate)).or_default();
-        if *count == CONNECTIONS_EACH {
-            return None;
-        }
-        *count += 1;
-        drop(slots);
-        Some(Self { certificate: Arc::clone(certificate), all: Arc::clone(all) })
-    }
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        let mut slots = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = slots.get_mut(&self.certificate) {
-            *count -= 1;
-            if *count == 0 {
-                slots.remove(&self.certificate);
-            }
-        }
-    }
-}
-
 /// Accepts connections until the receiver is dropped.
 pub(crate) fn incoming(
     listener: TcpListener,
     config: Option<Arc<rustls::ServerConfig>>,
+    slots: Arc<OpenConnections>,
     log: Log,
 ) -> ReceiverStream<io::Result<PeerStream>> {
     let (sender, receiver) = mpsc::channel(HANDSHAKES);
@@ -115,7 +109,6 @@ pub(crate) fn incoming(
         let connections = Arc::new(Semaphore::new(connection_limit()));
         let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
         let acceptor = config.map(TlsAcceptor::from);
-        let slots = Slots::default();
         loop {
             let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
             let accepted = tokio::select! {
@@ -141,7 +134,7 @@ pub(crate) fn incoming(
                     None => {
                         let peer = Peer::new(address, None);
                         let transport = Either::Right(stream);
-                        Some(PeerStream { peer, transport, _permit: permit, _slot: None })
+                        Some(PeerStream { peer, transport, _permit: permit, open: None })
                     }
                     Some(acceptor) => {
                         shake_hands(&acceptor, stream, address, (permit, handshake), &slots, &log).await
@@ -180,7 +173,7 @@ async fn shake_hands(
     stream: TcpStream,
     address: String,
     (permit, handshake): (OwnedSemaphorePermit, OwnedSemaphorePermit),
-    slots: &Slots,
+    slots: &Arc<OpenConnections>,
     log: &Log,
 ) -> Option<PeerStream> {
     let refused = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
@@ -203,14 +196,14 @@ async fn shake_hands(
         Ok(Ok(stream)) => {
             let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let certificate: Option<Arc<str>> = certificate.map(|certificate| Arc::from(sha256(certificate)));
-            let slot = certificate.as_ref().map(|certificate| Slot::take(slots, certificate));
+            let slot = certificate.as_ref().map(|certificate| slots.open(certificate));
             if let Some(None) = slot {
                 let why = format!("this certificate has {CONNECTIONS_EACH} connections already");
                 refused(address, "tls-too-many", why);
                 return None;
             }
             let (peer, transport) = (Peer::new(address, certificate), Either::Left(Box::new(stream)));
-            Some(PeerStream { peer, transport, _permit: permit, _slot: slot.flatten() })
+            Some(PeerStream { peer, transport, _permit: permit, open: slot.flatten().map(Open::new) })
         }
     }
 }
@@ -238,12 +231,21 @@ impl Connected for PeerStream {
 
 impl AsyncRead for PeerStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().transport).poll_read(cx, buf)
+        let stream = self.get_mut();
+        if let Some(open) = &mut stream.open
+            && !open.closed.is_cancelled()
+        {
+            // Registers for the wake-up.
+            let _ = open.closing.as_mut().poll(cx);
+        }
+        stream.check()?;
+        Pin::new(&mut stream.transport).poll_read(cx, buf)
     }
 }
 
 impl AsyncWrite for PeerStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.check()?;
         Pin::new(&mut self.get_mut().transport).poll_write(cx, bytes)
     }
 

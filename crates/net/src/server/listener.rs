@@ -6,8 +6,8 @@ use crate::identity::allow_list::Watched;
 use crate::identity::peer_identity::Authentication;
 use crate::identity::tls::{self, TlsError};
 use crate::server::connections;
+use crate::server::open_connections::OpenConnections;
 use crate::server::service::Guard;
-use fedtvd_run::directory::sha256;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -48,11 +48,10 @@ pub enum KeysError {
 impl Keys {
     /// The keys in an authority's folder.
     pub fn open(folder: &Path) -> Result<Self, KeysError> {
-        let tls = tls::server(folder)?;
-        let own = tls::chain(&folder.join("server.pem"))?;
-        let operator = own.first().map_or_else(String::new, |certificate| sha256(certificate));
+        let own = Arc::new(tls::server_certificate(folder)?);
+        let tls = tls::server_with(folder, Arc::clone(&own))?;
         let list = Arc::new(Watched::new(folder.join("clients.toml"))?);
-        Ok(Self { authentication: Authentication::Certificates { list, operator }, tls: Some(tls) })
+        Ok(Self { authentication: Authentication::Certificates { list, own }, tls: Some(tls) })
     }
 
     /// No keys: clients are who they claim to be. On one machine only.
@@ -83,9 +82,11 @@ impl Server {
         let log = Arc::clone(&coordinator.log);
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let incoming = connections::incoming(listener, keys.tls.map(Arc::new), Arc::clone(&log));
+        let connections = Arc::<OpenConnections>::default();
+        let tls = keys.tls.map(Arc::new);
+        let incoming = connections::incoming(listener, tls, Arc::clone(&connections), Arc::clone(&log));
         drop(inside);
-        runtime.spawn(service.clone().watch());
+        runtime.spawn(service.clone().watch(connections));
         let (open, closed) = oneshot::channel::<()>();
         let serving = runtime.spawn(async move {
             let served = tonic::transport::Server::builder()

@@ -1,14 +1,15 @@
 //! The server: it listens, accepts connections, and answers requests, within limits that keep one client from harming
 //! others.
 //!
-//! `listener` starts it, `connections` does the TLS handshakes, `service` identifies callers and answers requests,
-//! `dispatch` sends work to clients, `receive` stores uploads, `refusal` lists the reasons to refuse a request, and
+//! `listener` starts it, `connections` does the TLS handshakes, `open_connections` closes connections whose certificate is
+//! no longer valid, `service` identifies callers and answers requests, `dispatch` sends work to clients, `receive` stores uploads, `refusal` lists the reasons to refuse a request, and
 //! `upload_limit` and `log_limit` are limits.
 
 pub(crate) mod connections;
 pub(crate) mod dispatch;
 mod listener;
 mod log_limit;
+pub(crate) mod open_connections;
 pub(crate) mod receive;
 pub(crate) mod refusal;
 pub(crate) mod service;

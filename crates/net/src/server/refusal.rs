@@ -13,6 +13,14 @@ pub(crate) enum Refusal {
     /// A certificate that was revoked.
     #[error("the certificate of {0} is revoked; ask the operator for a new one")]
     Revoked(String),
+    /// A certificate that has expired, perhaps since the connection was made.
+    #[error("the certificate of {name} expired at {expires}; ask the operator for a new one")]
+    Expired {
+        /// The client.
+        name: String,
+        /// Its last moment.
+        expires: String,
+    },
     /// A client asked for what only the operator may see.
     #[error("only the operator may ask for the status")]
     NotOperator,
@@ -210,6 +218,7 @@ impl Refusal {
         match self {
             Self::Unknown(_) => "unknown-certificate",
             Self::Revoked(_) => "revoked",
+            Self::Expired { .. } => "expired",
             Self::NotOperator => "not-operator",
             Self::NotClient => "not-client",
             Self::NoName(_) => "no-name",

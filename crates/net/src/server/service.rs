@@ -2,9 +2,10 @@
 
 use crate::federation::admission::Member;
 use crate::federation::{Coordinator, Event};
-use crate::identity::peer_identity::{Authentication, Caller, Role};
+use crate::identity::peer_identity::{Authentication, Caller, Role, Valid};
 use crate::server::connections::Peer;
 use crate::server::dispatch::POLL;
+use crate::server::open_connections::OpenConnections;
 use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
@@ -57,10 +58,16 @@ impl Guard {
         Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), service }
     }
 
-    /// Informs the coordinator which clients have a valid certificate; does nothing without TLS.
-    pub(crate) async fn watch(self) {
-        while let Some(valid) = self.service.authentication.valid(&self.service.coordinator.log) {
-            self.service.coordinator.allow(valid);
+    /// Informs the coordinator which clients have a valid certificate, and closes connections of others; does nothing
+    /// without TLS.
+    pub(crate) async fn watch(self, open: Arc<OpenConnections>) {
+        let FederationService { coordinator, authentication, .. } = &*self.service;
+        while let Some(Valid { clients, certificates }) = authentication.valid(&coordinator.log) {
+            coordinator.allow(clients);
+            if open.close_unless(|certificate| certificates.contains(certificate)) {
+                // Their waiting requests are answered with the reason.
+                coordinator.notify_clients();
+            }
             tokio::time::sleep(CHECK_INTERVAL).await;
         }
     }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod bad_updates;
+mod certificates;
 mod columns;
 mod double;
 mod false_evaluation;
@@ -12,6 +13,7 @@ mod liar;
 mod one_hot;
 mod policy;
 mod puppet;
+mod requests;
 mod rollback;
 mod roster;
 mod schema_changes;

@@ -136,7 +136,7 @@ async fn evaluate(puppet: &mut Puppet) {
         }
     };
     let nothing = Evaluation { loss: 0.0, confusion: vec![0; 100] };
-    puppet.link.evaluate(&run, round, nothing).await.unwrap();
+    puppet.link.evaluate(&run, round, nothing.into()).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

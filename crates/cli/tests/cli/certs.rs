@@ -1,0 +1,124 @@
+//! Certificates: concurrent changes of their list, renewal, revocation, and keys made at sites.
+
+use crate::federation::call;
+use crate::page::{same_fields, shown};
+use crate::program::fedtvd;
+use serde_json::Value;
+
+/// All entries of the list.
+fn listed(certs: &str) -> Vec<Value> {
+    let answer = fedtvd(&["certs", "list", "--json", "--certs", certs]);
+    serde_json::from_str(&answer.out).unwrap_or_else(|_| panic!("{}", answer.err))
+}
+
+#[test]
+fn sixteen_processes_that_issue_and_revoke_at_once_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let certs = folder.path().join("certs").display().to_string();
+    call(&["certs", "init", "--certs", &certs]);
+    let leaving: Vec<String> = (0..8).map(|number| format!("leaving-{number}")).collect();
+    let mut issue = vec!["certs", "issue", "--certs", &certs];
+    issue.extend(leaving.iter().map(String::as_str));
+    call(&issue);
+    std::thread::scope(|scope| {
+        for name in &leaving {
+            let (certs, new) = (&certs, name.replace("leaving", "new"));
+            scope.spawn(move || call(&["certs", "issue", "--certs", certs, &new]));
+            scope.spawn(move || call(&["certs", "revoke", "--certs", certs, name]));
+        }
+    });
+    let list = listed(&certs);
+    let named = |start: &str, revoked: bool| {
+        let found = |entry: &&Value| {
+            entry["name"].as_str().unwrap().starts_with(start) && entry["revoked"] == revoked
+        };
+        list.iter().filter(found).count()
+    };
+    assert_eq!((named("leaving", true), named("new", false), list.len()), (8, 8, 16));
+    let mut numbers: Vec<u64> = list.iter().map(|entry| entry["id"].as_u64().unwrap()).collect();
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..16).collect::<Vec<_>>());
+}
+
+#[test]
+fn revoking_a_name_after_the_renewal_of_its_expired_certificate_revokes_the_valid_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let certs = folder.path().join("certs").display().to_string();
+    call(&["certs", "init", "--certs", &certs]);
+    call(&["certs", "issue", "--certs", &certs, "rome", "--days", "-1"]);
+    call(&["certs", "issue", "--certs", &certs, "rome"]);
+    let answer = fedtvd(&["certs", "revoke", "--certs", &certs, "rome", "--json"]);
+    let told: Vec<Value> = serde_json::from_str(&answer.out).unwrap();
+    same_fields("certs revoke", &shown("certs list"), &Value::from(told.clone()));
+    let revoked: Vec<Value> = listed(&certs).iter().map(|entry| entry["revoked"].clone()).collect();
+    assert_eq!(revoked, [true, true]);
+    let serials = |list: &[Value]| list.iter().map(|entry| entry["serial"].clone()).collect::<Vec<_>>();
+    assert_eq!(serials(&told), serials(&listed(&certs)));
+}
+
+#[test]
+fn a_serial_number_revokes_one_certificate_and_what_matches_nothing_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let certs = folder.path().join("certs").display().to_string();
+    call(&["certs", "init", "--certs", &certs]);
+    call(&["certs", "issue", "--certs", &certs, "rome", "--max-size", "500"]);
+    // The second certificate overlaps with the first, with the same number and limit.
+    call(&["certs", "issue", "--certs", &certs, "rome"]);
+    let list = listed(&certs);
+    assert_eq!((&list[1]["id"], &list[1]["max_size"]), (&Value::from(0), &Value::from(500)));
+    let first = list[0]["serial"].as_str().unwrap();
+    let revoke = |which: &[&str]| fedtvd(&[&["certs", "revoke", "--certs", &certs], which].concat());
+    let answer = revoke(&["--serial", first]);
+    assert!(answer.code == 0 && answer.out.contains(first), "{} {}", answer.out, answer.err);
+    let revoked: Vec<Value> = listed(&certs).iter().map(|entry| entry["revoked"].clone()).collect();
+    assert_eq!(revoked, [true, false]);
+    for nothing in [&["--serial", first][..], &["--serial", "5f"], &["--serial", ""], &["oslo"], &[]] {
+        assert_eq!(revoke(nothing).code, 2, "{nothing:?}");
+    }
+    assert_eq!(revoke(&["rome"]).code, 0);
+    assert_eq!(revoke(&["rome"]).code, 2);
+    let other = fedtvd(&["certs", "issue", "--certs", &certs, "oslo", "--id", "0"]);
+    assert!(other.code == 2 && other.err.contains("belongs to rome"), "{}", other.err);
+}
+
+#[test]
+fn a_list_without_serial_numbers_is_read_and_its_certificates_can_be_revoked() {
+    let folder = tempfile::tempdir().unwrap();
+    let certs = folder.path().join("certs").display().to_string();
+    call(&["certs", "init", "--certs", &certs]);
+    let old = "[[client]]\nname = \"rome\"\nid = 3\nfingerprint = \"5f\"\nmax_size = 9\nexpires = \"2999-12-31\"\nrevoked = false\n";
+    std::fs::write(folder.path().join("certs/clients.toml"), old).unwrap();
+    call(&["certs", "issue", "--certs", &certs, "rome"]);
+    let list = listed(&certs);
+    assert_eq!((&list[0]["serial"], &list[1]["id"]), (&Value::Null, &Value::from(3)));
+    call(&["certs", "revoke", "--certs", &certs, "rome"]);
+    assert!(listed(&certs).iter().all(|entry| entry["revoked"] == true));
+}
+
+#[test]
+fn a_site_makes_its_key_and_the_operator_signs_its_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (certs, site) = (place("certs"), place("site"));
+    call(&["certs", "init", "--certs", &certs]);
+    let made = fedtvd(&["join", "--request", "rome", "--identity", &site, "--json"]);
+    let made: Value = serde_json::from_str(&made.out).unwrap_or_else(|_| panic!("{}", made.err));
+    same_fields("join --request", &shown("join --request"), &made);
+    let request = place("site/request.pem");
+    let signed = fedtvd(&["certs", "sign", "--certs", &certs, &request, "--json"]);
+    let signed: Value = serde_json::from_str(&signed.out).unwrap_or_else(|_| panic!("{}", signed.err));
+    same_fields("certs sign", &shown("certs sign"), &signed);
+    assert_eq!(signed[0]["key_hash"], made["key_hash"]);
+    assert!(!folder.path().join("certs/signed/rome/key.pem").exists());
+    assert_eq!(listed(&certs)[0]["serial"], signed[0]["serial"]);
+    // Nothing is signed if one of the requests is wrong, and the message names the file.
+    std::fs::write(place("wrong.pem"), "rome").unwrap();
+    let answer = fedtvd(&["certs", "sign", "--certs", &certs, &request, &place("wrong.pem")]);
+    assert!(answer.code == 2 && answer.err.contains("wrong.pem"), "{}", answer.err);
+    assert_eq!(listed(&certs).len(), 1);
+    for wrong in
+        [&["--request", "rome"][..], &["--request", "../rome", "--identity", &site], &["--identity", &site]]
+    {
+        assert_eq!(fedtvd(&[&["join"], wrong].concat()).code, 2, "{wrong:?}");
+    }
+}

@@ -1,0 +1,123 @@
+//! The open connections of each certificate: a limit to their number, and a way to close them when the certificate is no
+//! longer valid.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio_util::sync::CancellationToken;
+
+/// Maximum number of open connections of one certificate.
+pub(crate) const CONNECTIONS_EACH: usize = 128;
+
+/// All open connections, by the SHA-256 of their certificates.
+#[derive(Debug, Default)]
+pub(crate) struct OpenConnections {
+    next: AtomicU64,
+    certificates: Mutex<BTreeMap<Arc<str>, Connections>>,
+}
+
+/// The connections of one certificate, by number.
+type Connections = BTreeMap<u64, Arc<State>>;
+
+/// What can happen to a connection from outside.
+#[derive(Debug, Default)]
+struct State {
+    closed: CancellationToken,
+    /// Whether its requests were ended, so that their answers say why before the connection is closed.
+    warned: AtomicBool,
+}
+
+/// One open connection; dropping it makes room for another.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    certificate: Arc<str>,
+    number: u64,
+    state: Arc<State>,
+    all: Arc<OpenConnections>,
+}
+
+impl OpenConnections {
+    /// A slot for one more connection, if the certificate has any left.
+    pub(crate) fn open(self: &Arc<Self>, certificate: &Arc<str>) -> Option<Slot> {
+        let mut certificates = self.certificates();
+        let connections = certificates.entry(Arc::clone(certificate)).or_default();
+        if connections.len() == CONNECTIONS_EACH {
+            return None;
+        }
+        let (number, state) = (self.next.fetch_add(1, Ordering::Relaxed), Arc::<State>::default());
+        connections.insert(number, Arc::clone(&state));
+        drop(certificates);
+        Some(Slot { certificate: Arc::clone(certificate), number, state, all: Arc::clone(self) })
+    }
+
+    /// Closes connections whose certificate is not valid: the first call returns true, for the caller to end their
+    /// requests with a reason, and the next one closes them.
+    pub(crate) fn close_unless(&self, valid: impl Fn(&str) -> bool) -> bool {
+        let mut found = false;
+        for (certificate, connections) in &*self.certificates() {
+            let valid = valid(certificate);
+            for state in connections.values() {
+                if valid {
+                    state.warned.store(false, Ordering::Relaxed);
+                } else if state.warned.swap(true, Ordering::Relaxed) {
+                    state.closed.cancel();
+                } else {
+                    found = true;
+                }
+            }
+        }
+        found
+    }
+
+    fn certificates(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Connections>> {
+        self.certificates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Slot {
+    /// Cancelled when the connection must end.
+    pub(crate) fn closed(&self) -> CancellationToken {
+        self.state.closed.clone()
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut certificates = self.all.certificates();
+        if let Some(connections) = certificates.get_mut(&self.certificate) {
+            connections.remove(&self.number);
+            if connections.is_empty() {
+                certificates.remove(&self.certificate);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_connections_of_an_invalid_certificate_are_closed_and_only_after_a_warning() {
+        let all = Arc::new(OpenConnections::default());
+        let (good, bad) = (all.open(&"good".into()).unwrap(), all.open(&"bad".into()).unwrap());
+        let valid = |certificate: &str| certificate == "good";
+        assert!(all.close_unless(valid));
+        assert!(!bad.closed().is_cancelled());
+        assert!(!all.close_unless(valid));
+        assert!(bad.closed().is_cancelled() && !good.closed().is_cancelled());
+        drop((good, bad));
+        assert!(all.certificates().is_empty());
+    }
+
+    #[test]
+    fn a_certificate_has_a_limited_number_of_connections_and_closing_one_makes_room() {
+        let all = Arc::new(OpenConnections::default());
+        let certificate: Arc<str> = "one".into();
+        let mut slots: Vec<Slot> = (0..CONNECTIONS_EACH).filter_map(|_| all.open(&certificate)).collect();
+        assert!(slots.len() == CONNECTIONS_EACH && all.open(&certificate).is_none());
+        assert!(all.open(&"other".into()).is_some());
+        slots.pop();
+        assert!(all.open(&certificate).is_some());
+    }
+}
