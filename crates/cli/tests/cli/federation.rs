@@ -16,7 +16,7 @@ impl Process {
         let child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
             .args(arguments)
             .env_remove("FEDTVD_DATA")
-            .stdout(Stdio::null())
+            .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
@@ -31,7 +31,7 @@ impl Process {
     }
 
     /// Reads the log until the server listens; returns the reader of the rest.
-    fn until_it_listens(&mut self) -> Lines<BufReader<ChildStderr>> {
+    pub(crate) fn until_it_listens(&mut self) -> Lines<BufReader<ChildStderr>> {
         let mut lines = BufReader::new(self.0.stderr.take().unwrap()).lines();
         let mut heard = Vec::new();
         loop {
@@ -45,6 +45,13 @@ impl Process {
         lines
     }
 
+    /// Sends a signal, such as TERM.
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+    }
+
     pub(crate) fn succeeds(self) {
         let (code, said) = self.ends();
         assert_eq!(code, Some(0), "{said}");
@@ -54,6 +61,15 @@ impl Process {
     pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         let said = self.0.stderr.take().map(|stderr| std::io::read_to_string(stderr).unwrap());
         (self.0.wait().unwrap().code(), said.unwrap_or_default())
+    }
+}
+
+impl Process {
+    /// Waits for its end; its exit code and its standard output.
+    #[cfg(unix)]
+    pub(crate) fn answers(mut self) -> (Option<i32>, String) {
+        let said = std::io::read_to_string(self.0.stdout.take().unwrap()).unwrap();
+        (self.0.wait().unwrap().code(), said)
     }
 }
 

@@ -74,6 +74,17 @@ impl Authentication {
         }
     }
 
+    /// Reads the list of clients again; a sentence about what it says.
+    pub(crate) fn reload(&self) -> String {
+        match self {
+            Self::Claimed => "reload: without TLS there is no list of clients".to_owned(),
+            Self::Certificates { list, .. } => match list.reload() {
+                Ok(list) => format!("reload: {}", list.summary()),
+                Err(error) => format!("reload: the previous list of clients remains in force: {error}"),
+            },
+        }
+    }
+
     /// The clients that have a valid certificate; none without TLS.
     pub(crate) fn valid(&self, log: &Log) -> Option<BTreeSet<ClientId>> {
         let Self::Certificates { list, .. } = self else { return None };

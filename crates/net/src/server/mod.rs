@@ -3,7 +3,7 @@
 //!
 //! `listener` starts it, `connections` does the TLS handshakes, `service` identifies callers and answers requests,
 //! `dispatch` sends work to clients, `receive` stores uploads, `refusal` lists the reasons to refuse a request, and
-//! `upload_limit` and `log_limit` are limits.
+//! `upload_limit` and `log_limit` are limits. `signals` are those of the operating system.
 
 pub(crate) mod connections;
 pub(crate) mod dispatch;
@@ -12,7 +12,9 @@ mod log_limit;
 pub(crate) mod receive;
 pub(crate) mod refusal;
 pub(crate) mod service;
+mod signals;
 pub(crate) mod upload_limit;
 
 pub use listener::{Keys, KeysError, Server};
 pub use log_limit::rate_limited;
+pub use signals::Signal;

@@ -65,6 +65,16 @@ impl Guard {
         }
     }
 
+    /// Reads the list of clients again, and logs the result.
+    pub(crate) fn reload(&self) {
+        let FederationService { authentication, coordinator, .. } = &*self.service;
+        let note = authentication.reload();
+        (coordinator.log)(&Event::Note { note });
+        if let Some(valid) = authentication.valid(&coordinator.log) {
+            coordinator.allow(valid);
+        }
+    }
+
     async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
         let Self { service, mut small, mut large } = self;
         // Callers without permission are refused before anything of the request is read.
