@@ -9,7 +9,7 @@ use clap::Args;
 use fedtvd_core::round::{ClientFailure, ClientId, ClientRecord, Mode, RoundRecord, Screened};
 use fedtvd_net::client::Security;
 use fedtvd_net::federation::{
-    Coordinator, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
+    Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
 };
 use fedtvd_net::identity::AllowList;
 use fedtvd_net::server::{Keys, Server, Signal, rate_limited};
@@ -53,9 +53,10 @@ pub(crate) struct Serve {
     /// as strategy.mode allows: 3 if hardened, 1 if paper]
     #[arg(long, value_name = "N", conflicts_with = "roster")]
     least: Option<usize>,
-    /// Time limit of a round: aggregate the updates that have arrived by then [default: wait for all]
+    /// Time limit of a round: aggregate the updates that have arrived by then; none to wait for all clients [default: three
+    /// times the slowest client's time in the last ten rounds, at least 600 s; none in round 1]
     #[arg(long, value_name = "SECONDS")]
-    deadline: Option<f64>,
+    deadline: Option<Deadline>,
     /// Evaluate the model on the clients' held-out data, even if the server has a test set
     #[arg(long)]
     no_test_set: bool,
@@ -108,7 +109,7 @@ impl Serve {
         let options = Options {
             roster: self.roster.as_deref().map(|path| self.members(path)).transpose()?,
             least: self.least,
-            deadline: self.deadline.map(Duration::try_from_secs_f64).transpose().map_err(Failure::request)?,
+            deadline: self.deadline.unwrap_or_default(),
             clients_evaluate: self.no_test_set,
             workers: workers(self.workers)?,
             rollback: self.rollback,

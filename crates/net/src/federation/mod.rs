@@ -4,6 +4,7 @@
 pub(crate) mod admission;
 pub(crate) mod coordinator;
 pub(crate) mod dataset_info;
+pub(crate) mod deadline;
 pub(crate) mod event;
 pub(crate) mod fleet;
 pub(crate) mod ledger;
@@ -18,6 +19,7 @@ pub(crate) mod stored;
 pub(crate) mod table_schema;
 
 pub use coordinator::Coordinator;
+pub use deadline::Deadline;
 pub use event::{Event, Log};
 pub use start::{FederationError, Options, Ready, Work, farewell, prepare};
 pub use status::{Status, ask};

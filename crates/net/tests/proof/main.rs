@@ -3,6 +3,7 @@
 
 mod bad_updates;
 mod columns;
+mod deadlines;
 mod false_evaluation;
 mod identity;
 mod leaving;
