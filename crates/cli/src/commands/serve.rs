@@ -126,11 +126,11 @@ impl Serve {
             .with_context(|| format!("listening on {}", self.listen))
             .map_err(Failure::Work)?;
         let server = Server::start(&coordinator, keys, listener, self.uploads).map_err(Failure::work)?;
+        handle_signals(&server, &coordinator, &events).map_err(Failure::work)?;
         let address = server.address().to_string();
         fedtvd_run::directory::files::write(&folder.join("address"), address.as_bytes())
             .map_err(Failure::work)?;
         log(&Event::Listening { address });
-        handle_signals(&server, &coordinator, &events).map_err(Failure::work)?;
         let summary = match work {
             Work::Farewell(summary) => {
                 let note = format!(

@@ -3,7 +3,8 @@
 use crate::request::eprint_line;
 use clap::ValueEnum;
 use fedtvd_net::federation::Event;
-use std::fs::{File, OpenOptions};
+use fedtvd_run::directory::files::private;
+use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
@@ -40,7 +41,7 @@ impl EventLog {
         json["time"] = time.into();
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if file.is_none() {
-            *file = OpenOptions::new().create(true).append(true).open(&self.path).ok();
+            *file = private().create(true).append(true).open(&self.path).ok();
         }
         if let Some(file) = &mut *file {
             // A full disk must not end the federation because of its log.

@@ -4,7 +4,7 @@ use crate::client::tls_stream::{TlsFailure, connect};
 use crate::identity::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
 use crate::wire::{
-    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
+    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
     upload_request, work,
 };
 use fedtvd_core::train::Evaluation;
@@ -107,6 +107,10 @@ pub struct Connection {
     client: FederationClient<Channel>,
     claimed: Option<MetadataValue<tonic::metadata::Ascii>>,
     failure: TlsFailure,
+    /// The server's lease, if it told one.
+    pub(crate) lease: Option<u64>,
+    /// The largest lease that the client knows, which it tells with every request.
+    pub(crate) largest_lease: Option<u64>,
 }
 
 impl Connection {
@@ -152,13 +156,16 @@ impl Connection {
         let channel = endpoint.connect_with_connector(connector).await;
         let channel = channel.map_err(|error| lost(&error, &failure))?;
         let client = FederationClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        Ok(Self { client, claimed, failure })
+        Ok(Self { client, claimed, failure, lease: None, largest_lease: None })
     }
 
     fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         if let Some(claimed) = &self.claimed {
             request.metadata_mut().insert(CLIENT, claimed.clone());
+        }
+        if let Some(lease) = self.largest_lease {
+            request.metadata_mut().insert(LEASE, lease.into());
         }
         request
     }
@@ -167,7 +174,14 @@ impl Connection {
     pub async fn hello(&mut self) -> Result<wire::Welcome, ConnectionError> {
         let version = VERSION.to_owned();
         let request = self.request(wire::HelloRequest { protocol: PROTOCOL, version });
-        let welcome = answered(self.client.hello(request), &self.failure).await?;
+        let mut lease = None;
+        let hello = async {
+            let answer = self.client.hello(request).await?;
+            lease = answer.metadata().get(LEASE).and_then(|lease| lease.to_str().ok()?.parse().ok());
+            Ok(answer)
+        };
+        let welcome = answered(hello, &self.failure).await?;
+        self.lease = lease;
         VersionMismatch::at_client(welcome.protocol, &welcome.version)?;
         Ok(welcome)
     }

@@ -2,6 +2,7 @@
 
 use crate::client::backoff::Backoff;
 use crate::client::enrol::enrol;
+use crate::client::newest_server;
 use crate::client::site::Site;
 use crate::client::site_data::Readable;
 use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, Task};
@@ -181,6 +182,7 @@ async fn session(
 ) -> Result<wire::Finished, JoinError> {
     let mut connection = Connection::dial(&address(&options.server)?, &options.security).await?;
     let welcome = connection.hello().await?;
+    follow_newest(options, report, &mut connection, &welcome).await?;
     // A table is read again only if the schema has changed, which it does once, when it is completed.
     if read.as_ref().is_none_or(|(schema, _)| *schema != welcome.schema) {
         let (schema, data) = (welcome.schema.clone(), options.data.clone());
@@ -256,6 +258,30 @@ async fn session(
             }
         }
     }
+}
+
+/// Refuses to work for a server that was started before another one of this run, after telling it so.
+async fn follow_newest(
+    options: &Options,
+    report: &(dyn Fn(&Progress) + Sync),
+    connection: &mut Connection,
+    welcome: &wire::Welcome,
+) -> Result<(), JoinError> {
+    let Some(lease) = connection.lease else { return Ok(()) };
+    let known = newest_server::largest(&options.folder, welcome);
+    connection.largest_lease = known.max(Some(lease));
+    if known.is_some_and(|known| known > lease) {
+        // The server refuses this request and logs it for its operator.
+        let _ = connection.pull(&welcome.run).await;
+        return Err(newest_server::outdated(&options.folder, welcome).into());
+    }
+    if known != Some(lease)
+        && let Err(error) = newest_server::remember(&options.folder, welcome, lease)
+    {
+        // Without a folder to write to, the client works as before, but cannot recognise a copy of the server.
+        report(&Progress::Read(vec![format!("the newest server is not remembered: {error}")]));
+    }
+    Ok(())
 }
 
 /// Reports the refusal of one piece of work, which is not a reason to leave.

@@ -17,7 +17,7 @@ use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Config, Experiment, ReferenceSource};
-use fedtvd_run::directory::files::doing;
+use fedtvd_run::directory::files::make_folder;
 use fedtvd_run::directory::{Checkpoints, FORMAT, Fingerprint, Manifest, RunDirectory, Summary};
 use fedtvd_run::rounds::Rounds;
 use fedtvd_run::runner::Runner;
@@ -271,7 +271,7 @@ fn create(
 ) -> Result<RunDirectory, FederationError> {
     // Before the manifest: a directory with a manifest and this folder holds a federation.
     let folder = out.join("federation");
-    std::fs::create_dir_all(&folder).map_err(doing("making", &folder)).map_err(RunError::from)?;
+    make_folder(out).and_then(|()| make_folder(&folder)).map_err(RunError::from)?;
     let manifest = Manifest {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -9,13 +9,12 @@
 
 use crate::identity::{AllowError, AllowList, Listed};
 use fedtvd_core::round::ClientId;
-use fedtvd_run::directory::files::{doing, read_text, sync, write};
+use fedtvd_run::directory::files::{doing, make_folder, read_text, sync, write, write_through};
 use fedtvd_run::directory::{FileError, sha256};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
 };
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 use time::{Duration, OffsetDateTime};
@@ -103,15 +102,16 @@ impl Authority {
         let (key, server_key) = (KeyPair::generate()?, KeyPair::generate()?);
         let root = authority_params(days)?.self_signed(&key)?;
         let server = server(hosts, days, &server_key, &key)?;
-        std::fs::create_dir_all(authority.file("clients")).map_err(doing("making", folder))?;
-        write_new(&authority.file("server.key"), &server_key.serialize_pem(), true)?;
-        write_new(&authority.file("server.pem"), &server.pem(), false)?;
+        make_folder(folder)?;
+        make_folder(&authority.file("clients"))?;
+        write_new(&authority.file("server.key"), &server_key.serialize_pem())?;
+        write_new(&authority.file("server.pem"), &server.pem())?;
         if !authority.list_path().exists() {
             AllowList::default().write(&authority.list_path())?;
         }
-        write_new(&authority.file("ca.pem"), &root.pem(), false)?;
+        write_new(&authority.file("ca.pem"), &root.pem())?;
         // Last, because the authority's key marks a complete folder.
-        write_new(&authority.file("ca.key"), &key.serialize_pem(), true)?;
+        write_new(&authority.file("ca.key"), &key.serialize_pem())?;
         sync(folder)?;
         Ok(authority)
     }
@@ -147,10 +147,10 @@ impl Authority {
         let expires = set_validity(&mut params, request.days);
         let certificate = params.signed_by(&key, &Issuer::new(authority_params(1)?, self.key("ca.key")?))?;
         let folder = self.folder.join("clients").join(name);
-        std::fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
-        write_new(&folder.join("key.pem"), &key.serialize_pem(), true)?;
-        write_new(&folder.join("cert.pem"), &certificate.pem(), false)?;
-        write_new(&folder.join("ca.pem"), &authority_pem, false)?;
+        make_folder(&folder)?;
+        write_new(&folder.join("key.pem"), &key.serialize_pem())?;
+        write_new(&folder.join("cert.pem"), &certificate.pem())?;
+        write_new(&folder.join("ca.pem"), &authority_pem)?;
         let entry = Listed {
             name: name.clone(),
             id,
@@ -234,19 +234,7 @@ fn set_validity(params: &mut CertificateParams, days: i64) -> OffsetDateTime {
     params.not_after
 }
 
-/// Writes a file; only its owner may read a private one.
-fn write_new(path: &Path, text: &str, private: bool) -> Result<(), FileError> {
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    if private {
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    }
-    #[cfg(not(unix))]
-    let _ = private;
-    let written = options.open(path).and_then(|mut file| {
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    });
-    written.map_err(doing("writing", path))
+/// Writes a file; only its owner may read it.
+fn write_new(path: &Path, text: &str) -> Result<(), FileError> {
+    write_through(path, text.as_bytes()).map_err(doing("writing", path))
 }

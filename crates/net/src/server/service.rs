@@ -9,7 +9,7 @@ use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
-use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch};
+use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -85,6 +85,10 @@ impl Guard {
         if let Err(refusal) = role {
             return Refuse { service, name, address }.because(&refusal).into_http();
         }
+        let lease = request.headers().get(LEASE).and_then(|lease| lease.to_str().ok()?.parse().ok());
+        if lease.is_some_and(|lease: u64| lease > service.coordinator.ledger.lease) {
+            return Refuse { service, name, address }.because(&Refusal::Outdated).into_http();
+        }
         let path = request.uri().path().to_owned();
         let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
         let server = if matches!(method, Some("/Judge" | "/Columns")) { &mut large } else { &mut small };
@@ -153,7 +157,7 @@ impl Federation for FederationService {
         VersionMismatch::at_server(*protocol, version).map_err(|error| refuse.because(&error.into()))?;
         self.coordinator.note_contact(&member, None).map_err(|refusal| refuse.because(&refusal))?;
         let terms = &self.coordinator.terms;
-        Ok(Response::new(wire::Welcome {
+        let mut welcome = Response::new(wire::Welcome {
             protocol: PROTOCOL,
             run: terms.run_id.clone(),
             client: member.id,
@@ -167,7 +171,9 @@ impl Federation for FederationService {
             classes: terms.class_names.clone(),
             version: VERSION.to_owned(),
             schema: terms.tables.as_ref().map_or_else(String::new, |tables| tables.text()),
-        }))
+        });
+        welcome.metadata_mut().insert(LEASE, self.coordinator.ledger.lease.into());
+        Ok(welcome)
     }
 
     async fn columns(
