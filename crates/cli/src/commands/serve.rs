@@ -2,27 +2,27 @@
 
 use crate::commands::run::{conclude, failure as run_failure};
 use crate::ignored;
+use crate::output::event_log::{EventLog, Format};
 use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, workers};
 use anyhow::{Context as _, anyhow};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use fedtvd_core::round::{ClientFailure, ClientId, ClientRecord, Mode, RoundRecord, Screened};
 use fedtvd_net::client::Security;
 use fedtvd_net::federation::{
-    Event, FederationError, Log as EventLog, Options, Ready, Work, ask, farewell, prepare,
+    Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
 };
 use fedtvd_net::identity::AllowList;
-use fedtvd_net::server::{Keys, Server, rate_limited};
+use fedtvd_net::server::{Keys, Server, Signal, rate_limited};
 use fedtvd_run::configuration::Config;
-use fedtvd_run::directory::{RunDirectory, Summary};
+use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::{End, Runner};
+use serde::Serialize;
 use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions};
-use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// Run the server of a federation, or resume it after an interruption.
 #[derive(Args)]
@@ -53,9 +53,10 @@ pub(crate) struct Serve {
     /// as strategy.mode allows: 3 if hardened, 1 if paper]
     #[arg(long, value_name = "N", conflicts_with = "roster")]
     least: Option<usize>,
-    /// Time limit of a round: aggregate the updates that have arrived by then [default: wait for all]
+    /// Time limit of a round: aggregate the updates that have arrived by then; none to wait for all clients [default: three
+    /// times the slowest client's time in the last ten rounds, at least 600 s; none in round 1]
     #[arg(long, value_name = "SECONDS")]
-    deadline: Option<f64>,
+    deadline: Option<Deadline>,
     /// Evaluate the model on the clients' held-out data, even if the server has a test set
     #[arg(long)]
     no_test_set: bool,
@@ -75,19 +76,19 @@ pub(crate) struct Serve {
     #[arg(long)]
     status: bool,
     /// Format of log lines on stderr
-    #[arg(long, value_enum, default_value_t = Log::Text)]
-    log: Log,
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    log: Format,
     #[command(flatten)]
     output: Output,
 }
 
-/// The format of a log line.
-#[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Log {
-    /// Plain text
-    Text,
-    /// One JSON object per line
-    Json,
+/// The result of a server that was asked to stop.
+#[derive(Serialize)]
+struct Stopped {
+    stopped_after: u32,
+    rounds: u32,
+    directory: PathBuf,
+    resume: String,
 }
 
 impl Serve {
@@ -108,33 +109,28 @@ impl Serve {
         let options = Options {
             roster: self.roster.as_deref().map(|path| self.members(path)).transpose()?,
             least: self.least,
-            deadline: self.deadline.map(Duration::try_from_secs_f64).transpose().map_err(Failure::request)?,
+            deadline: self.deadline.unwrap_or_default(),
             clients_evaluate: self.no_test_set,
             workers: workers(self.workers)?,
             rollback: self.rollback,
         };
         let folder = out.join("federation");
-        let log = rate_limited(self.logger(&folder));
+        let events = Arc::new(EventLog::new(folder.join("log.jsonl"), self.log, self.output.quiet));
+        let log = rate_limited({
+            let events = Arc::clone(&events);
+            Arc::new(move |event: &Event| events.write(event))
+        });
         let prepared = prepare(config.as_ref(), &self.configured.places(), &out, options, log.clone());
         let Ready { coordinator, work } = prepared.map_err(failure)?;
         let listener = TcpListener::bind(self.listen)
             .with_context(|| format!("listening on {}", self.listen))
             .map_err(Failure::Work)?;
         let server = Server::start(&coordinator, keys, listener, self.uploads).map_err(Failure::work)?;
+        handle_signals(&server, &coordinator, &events).map_err(Failure::work)?;
         let address = server.address().to_string();
         fedtvd_run::directory::files::write(&folder.join("address"), address.as_bytes())
             .map_err(Failure::work)?;
         log(&Event::Listening { address });
-        let stopping = Arc::clone(&coordinator);
-        let pressed = AtomicBool::new(false);
-        ctrlc::set_handler(move || {
-            if pressed.swap(true, std::sync::atomic::Ordering::Relaxed) {
-                std::process::exit(1);
-            }
-            stopping.stop();
-        })
-        .context("listening for Ctrl-C")
-        .map_err(Failure::Work)?;
         let summary = match work {
             Work::Farewell(summary) => {
                 let note = format!(
@@ -144,7 +140,10 @@ impl Serve {
                 log(&Event::Note { note });
                 summary
             }
-            Work::Rounds(runner) => self.rounds(runner, &out, &log)?,
+            Work::Rounds(runner) => match self.rounds(runner, &log)? {
+                End::Done(summary) => summary,
+                End::Stopped(rounds) => return self.stopped(rounds, coordinator.status().rounds, &out, &log),
+            },
         };
         farewell(&coordinator, &out, &summary, Duration::from_secs(self.farewell.into())).map_err(failure)?;
         drop(server);
@@ -178,7 +177,7 @@ impl Serve {
     }
 
     /// Runs the remaining rounds.
-    fn rounds(&self, runner: Runner, out: &Path, log: &EventLog) -> Result<Summary, Failure> {
+    fn rounds(&self, runner: Runner, log: &Log) -> Result<End, Failure> {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
@@ -201,19 +200,23 @@ impl Serve {
                 log(&Event::Alarm { round: line.round, alarm });
             }
         };
-        match runner.run(&AtomicBool::new(false), show).map_err(run_failure)? {
-            End::Done(summary) => Ok(summary),
-            End::Stopped(rounds) => Err(Failure::Work(anyhow!(
-                "stopped after round {rounds}, all acknowledged updates are saved; {}",
-                match self.rollback {
-                    None => "repeat the command to resume".to_owned(),
-                    Some(_) => {
-                        let run = quoted(&out.display().to_string());
-                        format!("to resume: fedtvd serve {run} with the same options, but without --rollback")
-                    }
-                }
-            ))),
-        }
+        runner.run(&AtomicBool::new(false), show).map_err(run_failure)
+    }
+
+    /// Says what is saved and how to resume.
+    fn stopped(&self, after: u32, rounds: u32, out: &Path, log: &Log) -> Result<(), Failure> {
+        let run = quoted(&out.display().to_string());
+        let resume = match self.rollback {
+            None => format!("fedtvd serve {run} with the same options"),
+            Some(_) => format!("fedtvd serve {run} with the same options, but without --rollback"),
+        };
+        let note = format!(
+            "stopped after round {after} of {rounds}; its model and all acknowledged updates are saved in {run}; to \
+             resume: {resume}"
+        );
+        log(&Event::Note { note });
+        let view = Stopped { stopped_after: after, rounds, directory: out.to_owned(), resume };
+        if self.output.json { self.output.answer(&view, String::new) } else { Ok(()) }
     }
 
     /// The ids of the clients listed in a file, one name per line.
@@ -237,43 +240,16 @@ impl Serve {
         names.map(|name| number(name).map_err(Failure::Request)).collect()
     }
 
-    /// Writes events to stderr and, with a timestamp, to a file in the run directory.
-    fn logger(&self, folder: &Path) -> EventLog {
-        let (quiet, form) = (self.output.quiet, self.log);
-        let path = folder.join("log.jsonl");
-        let file: Mutex<Option<File>> = Mutex::new(None);
-        Arc::new(move |event: &Event| {
-            let time = SystemTime::now()
-                .duration_since(SystemTime::UNIX_EPOCH)
-                .map_or(0.0, |time| time.as_secs_f64());
-            let mut json = serde_json::to_value(event).unwrap_or_default();
-            json["time"] = time.into();
-            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            if file.is_none() {
-                *file = OpenOptions::new().create(true).append(true).open(&path).ok();
-            }
-            if let Some(file) = &mut *file {
-                // A full disk must not end the federation because of its log.
-                let _ = writeln!(file, "{json}");
-            }
-            match form {
-                _ if quiet => {}
-                Log::Text => eprint_line(event),
-                Log::Json => eprint_line(json),
-            }
-        })
-    }
-
     fn show(&self, line: &RoundRecord) {
         if self.output.quiet {
             return;
         }
         match self.log {
-            Log::Json => eprint_line(serde_json::to_string(line).unwrap_or_default()),
-            Log::Text if line.accuracy.is_none() => {
+            Format::Json => eprint_line(serde_json::to_string(line).unwrap_or_default()),
+            Format::Text if line.accuracy.is_none() => {
                 eprint_line(format_args!("round {}: not evaluated  {:.2} s", line.round, line.seconds));
             }
-            Log::Text => eprint_line(format_args!(
+            Format::Text => eprint_line(format_args!(
                 "round {}: accuracy {}  loss {}  {:.2} s",
                 line.round,
                 per_cent(line.accuracy, 2),
@@ -311,6 +287,25 @@ impl Serve {
             status.with_context(|| format!("asking the server at {address}")).map_err(Failure::Work)?;
         self.output.answer(&status, || status.text())
     }
+}
+
+/// SIGTERM and Ctrl-C stop the server after saving, and at once if repeated; SIGHUP reads the list of clients again and
+/// reopens the log.
+fn handle_signals(
+    server: &Server,
+    coordinator: &Arc<Coordinator>,
+    events: &Arc<EventLog>,
+) -> std::io::Result<()> {
+    let (stopping, events, reload) = (Arc::clone(coordinator), Arc::clone(events), server.reloader());
+    let asked = AtomicBool::new(false);
+    server.on_signals(move |signal| match signal {
+        Signal::Stop if asked.swap(true, Ordering::Relaxed) => std::process::exit(1),
+        Signal::Stop => stopping.stop(),
+        Signal::Reload => {
+            events.reopen();
+            reload();
+        }
+    })
 }
 
 /// What screening did to a client's update, if it did anything.

@@ -6,6 +6,7 @@ use fedtvd_core::model::{Layout, ModelCard, Network, Params};
 use fedtvd_core::train::Samples;
 use fedtvd_data::set::{Places, named};
 use fedtvd_data::table::Schema;
+use fedtvd_net::federation::Ledger;
 use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::{HistoryError, RunDirectory, history};
@@ -38,14 +39,20 @@ pub(crate) fn file(model: &Path) -> Result<PathBuf, Failure> {
 /// What to do with a run that has no final model yet.
 fn unfinished(run: &RunDirectory) -> Failure {
     let name = quoted(&run.path().display().to_string());
-    let resume = if run.is_federation() { "serve --out" } else { "resume" };
+    let state = if !run.is_federation() {
+        format!("the run is unfinished; to resume it: fedtvd resume {name}")
+    } else if Ledger::in_use(&run.file("federation")) {
+        format!("its server is running; to see how far it is: fedtvd serve --status --out {name}")
+    } else {
+        format!(
+            "the federation is unfinished; to resume it: fedtvd serve {name} with the options of its server"
+        )
+    };
     let kept = history::rounds(run).unwrap_or_default();
     let earlier = kept.last().map_or_else(String::new, |round| {
         format!("; to evaluate the model after round {round}: fedtvd evaluate {name} --round {round}")
     });
-    Failure::Request(anyhow!(
-        "{name} has no model yet: the run is unfinished; to resume it: fedtvd {resume} {name}{earlier}"
-    ))
+    Failure::Request(anyhow!("{name} has no model yet: {state}{earlier}"))
 }
 
 /// The schema of a model for tables: from its file, or from the run directory that it is in.

@@ -36,7 +36,7 @@ impl Process {
     }
 
     /// Reads the log until the server listens; returns what it read, and the reader of the rest.
-    fn until_it_listens(&mut self) -> (String, Lines<BufReader<ChildStderr>>) {
+    pub(crate) fn until_it_listens(&mut self) -> (String, Lines<BufReader<ChildStderr>>) {
         let mut lines = BufReader::new(self.0.stderr.take().unwrap()).lines();
         let mut heard = Vec::new();
         loop {
@@ -55,6 +55,19 @@ impl Process {
         let answer = std::io::read_to_string(self.0.stdout.take().unwrap()).unwrap();
         self.succeeds();
         answer
+    }
+
+    /// The lines of its log.
+    #[cfg(unix)]
+    pub(crate) fn errors(&mut self) -> Lines<BufReader<ChildStderr>> {
+        BufReader::new(self.0.stderr.take().unwrap()).lines()
+    }
+
+    /// Sends a signal, such as TERM.
+    #[cfg(unix)]
+    pub(crate) fn signal(&self, name: &str) {
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
     }
 
     pub(crate) fn succeeds(self) {
@@ -227,8 +240,24 @@ fn a_server_whose_log_is_closed_runs_to_the_end() {
     client.succeeds();
 }
 
+/// Runs a script of commands in a folder; its standard output.
+#[cfg(unix)]
+pub(crate) fn script_succeeds(script: &str, folder: &Path) -> String {
+    let program = Path::new(env!("CARGO_BIN_EXE_fedtvd"));
+    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
+    let output = Command::new("bash")
+        .args(["-c", script])
+        .current_dir(folder)
+        .env("PATH", path)
+        .env_remove("FEDTVD_DATA")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
 /// The commands in a document, in order.
-fn commands(page: &str) -> String {
+pub(crate) fn commands(page: &str) -> String {
     let blocks = page.split("\n```sh\n").skip(1).map(|block| block.split_once("\n```").unwrap().0);
     blocks.collect::<Vec<_>>().join("\n")
 }
@@ -237,17 +266,8 @@ fn commands(page: &str) -> String {
 #[test]
 fn the_commands_of_the_federation_guide_end_with_the_model_of_a_simulation() {
     let folder = tempfile::tempdir().unwrap();
-    let program = Path::new(env!("CARGO_BIN_EXE_fedtvd"));
-    let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
     let script = format!("set -e\n{}", commands(include_str!("../../../../docs/federation.md")));
-    let output = Command::new("bash")
-        .args(["-c", &script])
-        .current_dir(folder.path())
-        .env("PATH", path)
-        .env_remove("FEDTVD_DATA")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    script_succeeds(&script, folder.path());
     let place = |name: &str| folder.path().join(name).display().to_string();
     let (toml, out) = (place("run/config.toml"), place("simulated"));
     let answer = fedtvd(&["run", &toml, "--quiet", "--out", &out]);

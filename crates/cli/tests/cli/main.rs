@@ -9,6 +9,7 @@ mod federation;
 mod hospitals;
 mod json;
 mod obstacles;
+mod operations;
 mod page;
 mod program;
 mod report;

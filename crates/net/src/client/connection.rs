@@ -6,7 +6,7 @@ use crate::client::tls_stream::{TlsFailure, connect};
 use crate::identity::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
 use crate::wire::{
-    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
+    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
     upload_request, work,
 };
 use fedtvd_core::round::ClientEvaluation;
@@ -123,6 +123,10 @@ pub struct Connection {
     sent: Option<Arc<SentLog>>,
     /// The largest job or model that is received, in bytes.
     largest: u64,
+    /// The server's lease, if it told one.
+    pub(crate) lease: Option<u64>,
+    /// The largest lease that the client knows, which it tells with every request.
+    pub(crate) largest_lease: Option<u64>,
 }
 
 impl Connection {
@@ -168,7 +172,7 @@ impl Connection {
         let channel = endpoint.connect_with_connector(connector).await;
         let channel = channel.map_err(|error| lost(&error, &failure))?;
         let client = FederationClient::new(channel).max_decoding_message_size(LARGEST_MESSAGE);
-        Ok(Self { client, claimed, failure, sent: None, largest: u64::MAX })
+        Ok(Self { client, claimed, failure, sent: None, largest: u64::MAX, lease: None, largest_lease: None })
     }
 
     /// Lists everything that it sends from now on.
@@ -192,6 +196,9 @@ impl Connection {
         if let Some(claimed) = &self.claimed {
             request.metadata_mut().insert(CLIENT, claimed.clone());
         }
+        if let Some(lease) = self.largest_lease {
+            request.metadata_mut().insert(LEASE, lease.into());
+        }
         request
     }
 
@@ -200,7 +207,14 @@ impl Connection {
         let hello = wire::HelloRequest { protocol: PROTOCOL, version: VERSION.to_owned() };
         self.list(|| Outgoing::hello(&hello))?;
         let request = self.request(hello);
-        let welcome = answered(self.client.hello(request), &self.failure).await?;
+        let mut lease = None;
+        let hello = async {
+            let answer = self.client.hello(request).await?;
+            lease = answer.metadata().get(LEASE).and_then(|lease| lease.to_str().ok()?.parse().ok());
+            Ok(answer)
+        };
+        let welcome = answered(hello, &self.failure).await?;
+        self.lease = lease;
         VersionMismatch::at_client(welcome.protocol, &welcome.version)?;
         Ok(welcome)
     }

@@ -3,9 +3,10 @@
 use crate::client::agreement::check_welcome;
 use crate::client::backoff::Backoff;
 use crate::client::enrol::enrol;
+use crate::client::newest_server;
 use crate::client::policy::{Policy, Violation};
 use crate::client::sent_log::SentLog;
-use crate::client::site::{Answer, Site};
+use crate::client::site::{Answer, Site, check_run};
 use crate::client::site_table::SiteTable;
 use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, Task};
 use crate::wire;
@@ -216,7 +217,9 @@ async fn session(
     let connection = Connection::dial(&address(&options.server)?, &options.security).await?;
     let mut connection = connection.listed(sent);
     let welcome = connection.hello().await?;
+    check_run(&welcome.run)?;
     sent.enter(&welcome.run);
+    follow_newest(options, report, &mut connection, &welcome).await?;
     let worked = work(options, report, backoff, unsent, table, sent, &welcome, &mut connection).await;
     if let Err(JoinError::Policy(violation) | JoinError::Site(SiteError::Policy(violation))) = &worked {
         // The server's operator should know; if it cannot be told, the site's own error stands.
@@ -340,6 +343,30 @@ async fn refuse(
         return Ok(());
     }
     Err(violation.into())
+}
+
+/// Refuses to work for a server that was started before another one of this run, after telling it so.
+async fn follow_newest(
+    options: &Options,
+    report: &(dyn Fn(&Progress) + Sync),
+    connection: &mut Connection,
+    welcome: &wire::Welcome,
+) -> Result<(), JoinError> {
+    let Some(lease) = connection.lease else { return Ok(()) };
+    let known = newest_server::largest(&options.folder, welcome);
+    connection.largest_lease = known.max(Some(lease));
+    if known.is_some_and(|known| known > lease) {
+        // The server refuses this request and logs it for its operator.
+        let _ = connection.pull(&welcome.run).await;
+        return Err(newest_server::outdated(&options.folder, welcome).into());
+    }
+    if known != Some(lease)
+        && let Err(error) = newest_server::remember(&options.folder, welcome, lease)
+    {
+        // Without a folder to write to, the client works as before, but cannot recognise a copy of the server.
+        report(&Progress::Read(vec![format!("the newest server is not remembered: {error}")]));
+    }
+    Ok(())
 }
 
 /// Reports the refusal of one piece of work, which is not a reason to leave.

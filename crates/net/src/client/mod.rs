@@ -2,7 +2,8 @@
 //!
 //! `join` is the client's main loop, `connection` speaks the protocol over a `tls_stream`, `site` holds the data and
 //! trains, `site_data` reads tables with the server's schema, `site_table` and `pinned_schema` check it before anything
-//! about a table leaves, `enrol` answers surveys, and `backoff` delays attempts to reconnect. `policy` says what a site agrees
+//! about a table leaves, `enrol` answers surveys, `newest_server` notices copies of a server, and `backoff` delays
+//! attempts to reconnect. `policy` says what a site agrees
 //! to, `agreement` compares it with what the server announces, and `sent_log` lists what left, in the words of `outgoing`.
 
 mod agreement;
@@ -11,6 +12,7 @@ mod check;
 pub(crate) mod connection;
 mod enrol;
 mod join;
+mod newest_server;
 mod outgoing;
 mod pinned_schema;
 mod policy;

@@ -17,7 +17,7 @@ use fedtvd_data::set::LoadError;
 use fedtvd_nn::{Cpu, CpuError};
 use fedtvd_run::attack::{Attack, Place};
 use fedtvd_run::directory::FileError;
-use fedtvd_run::directory::files::{doing, sync, write};
+use fedtvd_run::directory::files::{doing, make_folder, sync, write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use thiserror::Error;
@@ -315,7 +315,7 @@ impl Site {
 
     /// Stores the new memory and keeps the one that the job started from, in case its update is not accepted.
     fn learn(&self, job: &Job, memory: &Memory) -> Result<(), FileError> {
-        std::fs::create_dir_all(&self.folder).map_err(doing("making", &self.folder))?;
+        self.folder.ancestors().take(3).collect::<Vec<_>>().into_iter().rev().try_for_each(make_folder)?;
         write(&self.memory(job.offer.round), &memory.to_bytes())?;
         let kept = [Some(job.offer.round), job.accepted].map(|round| round.map(|round| self.memory(round)));
         for entry in std::fs::read_dir(&self.folder).map_err(doing("reading", &self.folder))? {

@@ -252,6 +252,7 @@ impl Coordinator {
             if let Reply::Update(update) = &answer {
                 // Under the lock, so that no update is accepted after its round was closed.
                 self.ledger.commit(round, client, &update.hash).map_err(|error| disk(&error.error))?;
+                open.measure(client);
             }
             open.answers.insert(client, answer);
         }

@@ -51,6 +51,8 @@ pub enum Event {
         asked: Vec<ClientId>,
         /// Number of enrolled clients.
         roster: usize,
+        /// How long it waits for answers; null for no limit.
+        deadline_seconds: Option<f64>,
     },
     /// An update was accepted and is on disk.
     Accepted {
@@ -141,8 +143,12 @@ impl fmt::Display for Event {
             Self::Enrolled { client, name, size } => {
                 write!(f, "client {client} ({name}) enrolled with {size} samples")
             }
-            Self::Opened { round, asked, roster } => {
-                write!(f, "round {round}: asking {} of {roster} clients", asked.len())
+            Self::Opened { round, asked, roster, deadline_seconds } => {
+                write!(f, "round {round}: asking {} of {roster} clients", asked.len())?;
+                match deadline_seconds {
+                    Some(limit) => write!(f, "; waiting at most {limit:.0} s"),
+                    None => write!(f, "; waiting for all of them"),
+                }
             }
             Self::Accepted { client, round, bytes } => {
                 write!(f, "round {round}: update of client {client}, {bytes} bytes")

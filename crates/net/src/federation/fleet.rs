@@ -1,9 +1,11 @@
 //! A federation as a fleet: clients on other machines, behind the coordinator.
 
+use crate::federation::deadline::Timings;
 use crate::federation::ledger::{Answer, Closing, Opening};
+use crate::federation::phase::Open;
 use crate::federation::server_evaluator::OpenTable;
 use crate::federation::stored::{Reply, Stored, StoredUpdate};
-use crate::federation::{Coordinator, Event};
+use crate::federation::{Coordinator, Deadline, Event};
 use fedtvd_core::bytes::UploadStream;
 use fedtvd_core::model::Params;
 use fedtvd_core::round::{Assessment, ClientId, Job, Profile, State};
@@ -29,7 +31,8 @@ pub(crate) enum Evaluator {
 pub(crate) struct Federation {
     coordinator: Arc<Coordinator>,
     least: usize,
-    deadline: Option<Duration>,
+    deadline: Deadline,
+    timings: Timings,
     evaluator: Evaluator,
     /// The open round.
     round: u32,
@@ -48,10 +51,11 @@ impl Federation {
     pub(crate) fn new(
         coordinator: Arc<Coordinator>,
         least: usize,
-        deadline: Option<Duration>,
+        deadline: Deadline,
         evaluator: Evaluator,
     ) -> Self {
         Self {
+            timings: Timings::open(&coordinator.ledger.folder),
             coordinator,
             least,
             deadline,
@@ -66,7 +70,7 @@ impl Federation {
 
     /// The answers to these jobs and the number of bytes sent to clients; from the ledger if the round was closed
     /// before a restart.
-    fn answers(&self, jobs: &[Job]) -> Result<(BTreeMap<ClientId, Reply>, u64), FleetFailure> {
+    fn answers(&mut self, jobs: &[Job]) -> Result<(BTreeMap<ClientId, Reply>, u64), FleetFailure> {
         let (round, ledger) = (self.round, &self.coordinator.ledger);
         let needs = self.coordinator.terms.run.strategy.local.needs();
         let check = |client: ClientId, bytes: u64| {
@@ -85,11 +89,15 @@ impl Federation {
         }
         let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
         let kept = kept.into_iter().map(|(client, update)| (client, Reply::Update(update))).collect();
-        self.coordinator.open(round, self.roster.len(), jobs, shared, kept);
-        let (replies, bytes_down) = self.coordinator.close(self.deadline)?;
+        let limit = self.deadline.of_round(round, self.timings.slowest());
+        self.coordinator.open(round, self.roster.len(), jobs, shared, kept, limit);
+        let Open { answers: replies, bytes_down, slowest, .. } = self.coordinator.close()?;
         let roster = self.roster.iter().map(|profile| profile.client).collect();
         let answers = replies.iter().map(|(client, reply)| (*client, reply.answer())).collect();
         ledger.close(round, &Closing { roster, answers }).map_err(failed)?;
+        if let Some(slowest) = slowest {
+            self.timings.add(slowest).map_err(failed)?;
+        }
         Ok((replies, bytes_down))
     }
 }

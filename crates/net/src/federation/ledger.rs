@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! federation/lock                             one server at a time
+//! federation/lease                            when the last server started
 //! federation/run.json                         the run's id and roster
 //! federation/round-000003/open.json           the roster, on disk before the first job is sent
 //! federation/round-000003/client-7-HASH       an accepted update
@@ -14,10 +15,11 @@
 //! verified when a server restarts. Updates are removed once the checkpoint after their round is on disk; `closed.json`
 //! is kept.
 
+use crate::federation::lease;
 use fedtvd_core::labels::Reference;
 use fedtvd_core::round::{ClientFailure, ClientId, Profile};
 use fedtvd_run::directory::FileError;
-use fedtvd_run::directory::files::{doing, read_text, sync, write};
+use fedtvd_run::directory::files::{create, doing, make_folder, read_text, sync, write};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -28,6 +30,8 @@ use thiserror::Error;
 #[derive(Debug)]
 pub struct Ledger {
     pub(super) folder: PathBuf,
+    /// Which start of a server this is.
+    pub(crate) lease: u64,
     /// Held while the server runs; the system releases it however the process ends.
     _lock: File,
 }
@@ -98,14 +102,20 @@ struct Name {
 impl Ledger {
     /// Opens the ledger in this folder exclusively.
     pub fn open(folder: &Path) -> Result<Self, LedgerError> {
-        fs::create_dir_all(folder).map_err(doing("making", folder))?;
+        make_folder(folder)?;
         let path = folder.join("lock");
-        let lock = File::create(&path).map_err(doing("opening", &path))?;
+        let lock = create(&path).map_err(doing("opening", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { folder: folder.to_owned(), _lock: lock }),
+            Ok(()) => Ok(Self { folder: folder.to_owned(), lease: lease::take(folder)?, _lock: lock }),
             Err(TryLockError::WouldBlock) => Err(LedgerError::Locked(folder.display().to_string())),
             Err(TryLockError::Error(error)) => Err(doing("locking", &path)(error).into()),
         }
+    }
+
+    /// Whether a server is running in this folder. While it looks, for a moment, a server that starts is refused.
+    pub fn in_use(folder: &Path) -> bool {
+        let lock = File::open(folder.join("lock"));
+        lock.is_ok_and(|lock| matches!(lock.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 
     /// The roster of the run in this folder: `None` without a run, `Some(None)` if any listed client may join.
@@ -137,7 +147,7 @@ impl Ledger {
     /// Records the opening of a round.
     pub fn begin(&self, round: u32, opening: &Opening) -> Result<(), LedgerError> {
         let folder = self.round(round);
-        fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
+        make_folder(&folder)?;
         write_json(&folder.join("open.json"), opening)?;
         Ok(sync(&self.folder)?)
     }

@@ -4,8 +4,10 @@
 pub(crate) mod admission;
 pub(crate) mod coordinator;
 pub(crate) mod dataset_info;
+pub(crate) mod deadline;
 pub(crate) mod event;
 pub(crate) mod fleet;
+pub(crate) mod lease;
 pub(crate) mod ledger;
 pub(crate) mod phase;
 pub(crate) mod recovery;
@@ -19,6 +21,8 @@ pub(crate) mod stored;
 pub(crate) mod table_schema;
 
 pub use coordinator::Coordinator;
+pub use deadline::Deadline;
 pub use event::{Event, Log};
+pub use ledger::Ledger;
 pub use start::{FederationError, Options, Ready, Work, farewell, prepare};
 pub use status::{Status, ask};

@@ -5,7 +5,7 @@ use crate::wire;
 use fedtvd_core::round::{ClientEvaluation, ClientId, Job, State};
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The coordinator's mutable state.
 pub(crate) struct Inner {
@@ -100,10 +100,22 @@ pub(crate) struct Open {
     pub(crate) shared: Bytes,
     pub(crate) bytes_down: u64,
     pub(crate) began: Instant,
+    /// How long it waits for answers; `None` for no limit.
+    pub(crate) limit: Option<Duration>,
+    /// When each client's job was first sent.
+    pub(crate) sent: BTreeMap<ClientId, Instant>,
+    /// The longest time between the first sending of a job and the acceptance of its update.
+    pub(crate) slowest: Option<Duration>,
     pub(crate) expired: bool,
 }
 
 impl Open {
+    /// Measures the time that a client took, when its update is accepted.
+    pub(crate) fn measure(&mut self, client: ClientId) {
+        let took = self.sent.get(&client).map(Instant::elapsed);
+        self.slowest = self.slowest.max(took);
+    }
+
     /// Clients that have not answered.
     pub(crate) fn missing(&self) -> Vec<ClientId> {
         self.jobs.keys().filter(|client| !self.answers.contains_key(client)).copied().collect()

@@ -6,7 +6,7 @@ use crate::federation::{Event, FederationError, Log};
 use fedtvd_core::model::Layout;
 use fedtvd_core::round::{Run, State};
 use fedtvd_run::RunError;
-use fedtvd_run::directory::files::{doing, sync};
+use fedtvd_run::directory::files::{doing, make_folder, sync};
 use fedtvd_run::directory::rollback::{Begun, begin, begun, ended_at};
 use fedtvd_run::directory::{Lines, RunDirectory};
 use std::fs;
@@ -83,7 +83,7 @@ impl Ledger {
             let closed = path.join("closed.json");
             if let (true, Some(name)) = (closed.exists(), path.file_name()) {
                 let kept = to.join(name);
-                fs::create_dir_all(&kept).map_err(doing("making", &kept))?;
+                make_folder(&kept)?;
                 let place = kept.join("closed.json");
                 fs::rename(&closed, &place).map_err(doing("writing", &place))?;
                 sync(&kept)?;

@@ -60,7 +60,7 @@ impl Coordinator {
         }
     }
 
-    /// Opens a round with the answers that it already has.
+    /// Opens a round with the answers that it already has, for at most this long.
     pub(crate) fn open(
         &self,
         round: u32,
@@ -68,6 +68,7 @@ impl Coordinator {
         jobs: &[Job],
         shared: Bytes,
         answers: BTreeMap<ClientId, Reply>,
+        limit: Option<Duration>,
     ) {
         let mut inner = self.inner();
         inner.enrolled.round = round;
@@ -79,21 +80,24 @@ impl Coordinator {
             shared,
             bytes_down: 0,
             began: Instant::now(),
+            limit,
+            sent: BTreeMap::new(),
+            slowest: None,
             expired: false,
         };
         inner.phase = Phase::Training(open);
         drop(inner);
-        (self.log)(&Event::Opened { round: round + 1, asked, roster });
+        let deadline_seconds = limit.map(|limit| limit.as_secs_f64());
+        (self.log)(&Event::Opened { round: round + 1, asked, roster, deadline_seconds });
         self.notify_clients();
     }
 
-    /// Closes the open round when everybody has answered or at the deadline. Returns the answers and the number of
-    /// bytes sent to clients.
-    pub(crate) fn close(
-        &self,
-        deadline: Option<Duration>,
-    ) -> Result<(BTreeMap<ClientId, Reply>, u64), FleetFailure> {
-        let limit = deadline.and_then(|deadline| Instant::now().checked_add(deadline));
+    /// Closes the open round when everybody has answered or at its deadline.
+    pub(crate) fn close(&self) -> Result<Open, FleetFailure> {
+        let limit = match &self.inner().phase {
+            Phase::Training(open) => open.limit.and_then(|limit| open.began.checked_add(limit)),
+            _ => None,
+        };
         let mut inner = loop {
             let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
             let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), Inner::complete)?;
@@ -115,7 +119,7 @@ impl Coordinator {
         drop(inner);
         let (accepted, late) = (updates().count(), open.missing());
         (self.log)(&Event::Closed { round: open.round + 1, accepted, late });
-        Ok((open.answers, open.bytes_down))
+        Ok(open)
     }
 
     fn wait_until(

@@ -8,7 +8,7 @@ use crate::federation::resumed_schema::Resumed;
 use crate::federation::rollback::{restart_memories, roll_back};
 use crate::federation::server_evaluator::server_evaluator;
 use crate::federation::table_schema::TableSchema;
-use crate::federation::{Coordinator, Event, Log, resumed_schema};
+use crate::federation::{Coordinator, Deadline, Event, Log, resumed_schema};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
 use fedtvd_core::round::hardened::SmallCohort;
@@ -18,7 +18,7 @@ use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Config, Experiment, ReferenceSource};
-use fedtvd_run::directory::files::doing;
+use fedtvd_run::directory::files::make_folder;
 use fedtvd_run::directory::{Checkpoints, FORMAT, Fingerprint, Manifest, RunDirectory, Summary};
 use fedtvd_run::rounds::Rounds;
 use fedtvd_run::runner::Runner;
@@ -37,8 +37,8 @@ pub struct Options {
     pub roster: Option<BTreeSet<ClientId>>,
     /// Without a roster: number of clients that the first round waits for, if not as few as the mode allows.
     pub least: Option<usize>,
-    /// How long a round waits for answers; `None` for no limit.
-    pub deadline: Option<Duration>,
+    /// How long a round waits for answers.
+    pub deadline: Deadline,
     /// Whether clients evaluate the model on their hold-outs even if the server has a test set.
     pub clients_evaluate: bool,
     /// Number of threads that evaluate the model on the server.
@@ -132,9 +132,6 @@ pub enum Work {
     Farewell(Summary),
 }
 
-/// How long clients may take to evaluate a model if rounds have no deadline.
-const EVALUATION_TIMEOUT: Duration = Duration::from_secs(60);
-
 /// Starts a federation in a run directory, or resumes the one that is there.
 pub fn prepare(
     config: Option<&Config>,
@@ -183,7 +180,7 @@ pub fn prepare(
     let tables = TableSchema::of(info.schema, &directory).map_err(RunError::from)?.map(Arc::new);
     let evaluator = match &info.data {
         Some(data) => server_evaluator(&data.loaded, &model.network, options.workers, tables.as_ref())?,
-        None => Evaluator::Clients(options.deadline.unwrap_or(EVALUATION_TIMEOUT)),
+        None => Evaluator::Clients(options.deadline.of_evaluation()),
     };
     let terms = Terms {
         run_id: ledger.run(&new_name(), options.roster.as_ref())?,
@@ -345,7 +342,7 @@ fn create(
 ) -> Result<RunDirectory, FederationError> {
     // Before the manifest: a directory with a manifest and this folder holds a federation.
     let folder = out.join("federation");
-    std::fs::create_dir_all(&folder).map_err(doing("making", &folder)).map_err(RunError::from)?;
+    make_folder(out).and_then(|()| make_folder(&folder)).map_err(RunError::from)?;
     let manifest = Manifest {
         format: FORMAT,
         version: env!("CARGO_PKG_VERSION").to_owned(),

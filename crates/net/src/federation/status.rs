@@ -25,6 +25,8 @@ pub struct Status {
     pub rounds: u32,
     /// How long the round has been open.
     pub open_seconds: Option<f64>,
+    /// How long the round waits for answers at most, counted from its opening; null for no limit.
+    pub deadline_seconds: Option<f64>,
     /// Accuracy after the last round; null if not evaluated.
     pub accuracy: Option<f64>,
     /// Number of enrolled clients.
@@ -94,9 +96,9 @@ impl Coordinator {
         }
         answered.sort_unstable();
         waiting_for.sort_unstable();
-        let (phase, open_seconds) = match &inner.phase {
+        let (phase, open) = match &inner.phase {
             Phase::Between => ("gathering", None),
-            Phase::Training(open) => ("training", Some(open.began.elapsed().as_secs_f64())),
+            Phase::Training(open) => ("training", Some(open)),
             Phase::Evaluating(_) => ("judging", None),
             Phase::Finished(_) => ("finished", None),
         };
@@ -107,7 +109,8 @@ impl Coordinator {
             phase: phase.to_owned(),
             round: (inner.enrolled.round + 1).min(self.terms.rounds),
             rounds: self.terms.rounds,
-            open_seconds,
+            open_seconds: open.map(|open| open.began.elapsed().as_secs_f64()),
+            deadline_seconds: open.and_then(|open| open.limit).map(|limit| limit.as_secs_f64()),
             accuracy: inner.accuracy.filter(|accuracy| accuracy.is_finite()),
             roster: inner.enrolled.roster.len(),
             answered,
@@ -143,6 +146,13 @@ impl Status {
             serde_json::to_string(&self.mode).unwrap_or_default().trim_matches('"'),
             self.roster,
         );
+        if let Some(open) = self.open_seconds {
+            let limit = self.deadline_seconds.map_or_else(
+                || "no deadline".to_owned(),
+                |limit| format!("closes after {limit:.0} s at the latest"),
+            );
+            let _ = writeln!(text, "open for {open:.0} s, {limit}");
+        }
         if !self.waiting_for.is_empty() {
             let _ = writeln!(text, "waiting for clients {:?}", self.waiting_for);
         }

@@ -132,6 +132,14 @@ impl AllowList {
         self.newest(name).map(|entry| entry.id)
     }
 
+    /// How many certificates are valid, expired and revoked, as a sentence.
+    pub fn summary(&self) -> String {
+        let revoked = self.clients.iter().filter(|entry| entry.revoked).count();
+        let valid = self.clients.iter().filter(|entry| entry.valid()).count();
+        let expired = self.clients.len() - revoked - valid;
+        format!("the list of clients has {valid} valid, {expired} expired and {revoked} revoked certificates")
+    }
+
     /// Numbers of clients that may take part.
     pub fn valid(&self) -> BTreeSet<ClientId> {
         self.clients.iter().filter(|entry| entry.valid()).map(|entry| entry.id).collect()
@@ -164,18 +172,31 @@ impl Watched {
         let mut error = None;
         if known.0 != now {
             known.0 = now;
-            match AllowList::read(&self.path) {
-                // Somebody is writing it, or emptied it by mistake: revoked clients stay listed.
-                Ok(list) if list.clients.is_empty() && !known.1.clients.is_empty() => {
-                    let (path, why) =
-                        (self.path.display().to_string(), "it no longer lists any clients".to_owned());
-                    error = Some(AllowError::Text { path, why });
-                }
+            match self.read(&known.1) {
                 Ok(list) => known.1 = Arc::new(list),
                 Err(unreadable) => error = Some(unreadable),
             }
         }
         (Arc::clone(&known.1), error)
+    }
+
+    /// Reads the list even if its file seems unchanged. If it cannot be read, the previous list stays in force.
+    pub(crate) fn reload(&self) -> Result<Arc<AllowList>, AllowError> {
+        let now = stamp(&self.path);
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let list = Arc::new(self.read(&known.1)?);
+        *known = (now, Arc::clone(&list));
+        Ok(list)
+    }
+
+    fn read(&self, before: &AllowList) -> Result<AllowList, AllowError> {
+        let list = AllowList::read(&self.path)?;
+        // Somebody is writing it, or emptied it by mistake: revoked clients stay listed.
+        if list.clients.is_empty() && !before.clients.is_empty() {
+            let (path, why) = (self.path.display().to_string(), "it no longer lists any clients".to_owned());
+            return Err(AllowError::Text { path, why });
+        }
+        Ok(list)
     }
 }
 

@@ -13,7 +13,7 @@ use crate::identity::private_file::write_private;
 use crate::identity::{AllowError, AllowList, NameError};
 use fedtvd_core::round::ClientId;
 use fedtvd_run::directory::FileError;
-use fedtvd_run::directory::files::{doing, read_text, sync, write};
+use fedtvd_run::directory::files::{make_folder, read_text, sync, write};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose,
@@ -103,7 +103,7 @@ impl Authority {
         let (key, server_key) = (KeyPair::generate()?, KeyPair::generate()?);
         let root = authority_params(days)?.self_signed(&key)?;
         let server = server(hosts, days, &server_key, &key)?;
-        std::fs::create_dir_all(authority.file("clients")).map_err(doing("making", folder))?;
+        make_folder(&authority.file("clients"))?;
         write_private(&authority.file("server.key"), &server_key.serialize_pem())?;
         write(&authority.file("server.pem"), server.pem().as_bytes())?;
         if !authority.list_path().exists() {

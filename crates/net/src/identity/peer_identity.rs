@@ -88,6 +88,17 @@ impl Authentication {
         }
     }
 
+    /// Reads the list of clients again; a sentence about what it says.
+    pub(crate) fn reload(&self) -> String {
+        match self {
+            Self::Claimed => "reload: without TLS there is no list of clients".to_owned(),
+            Self::Certificates { list, .. } => match list.reload() {
+                Ok(list) => format!("reload: {}", list.summary()),
+                Err(error) => format!("reload: the previous list of clients remains in force: {error}"),
+            },
+        }
+    }
+
     /// What is valid now, and reads a renewed server certificate; none without TLS.
     pub(crate) fn valid(&self, log: &Log) -> Option<Valid> {
         let Self::Certificates { list, own } = self else { return None };

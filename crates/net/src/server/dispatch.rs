@@ -10,7 +10,7 @@ use fedtvd_core::round::Job;
 use prost::bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -100,6 +100,7 @@ impl FederationService {
                 let bytes = (head.len() + shared.len()) as u64;
                 if let Phase::Training(open) = &mut self.coordinator.inner().phase {
                     open.bytes_down += bytes;
+                    open.sent.entry(job.client).or_insert_with(Instant::now);
                 }
                 (round, work::Item::Train(wire::Transfer { round, bytes }), [head, shared])
             }

@@ -21,7 +21,8 @@ use tokio_rustls::rustls::ServerConfig;
 
 /// A running server; dropping it shuts it down.
 pub struct Server {
-    runtime: Option<Runtime>,
+    pub(super) runtime: Option<Runtime>,
+    guard: Guard,
     address: SocketAddr,
     /// Dropping it stops the server from accepting connections.
     open: Option<oneshot::Sender<()>>,
@@ -87,6 +88,7 @@ impl Server {
         let incoming = connections::incoming(listener, tls, Arc::clone(&connections), Arc::clone(&log));
         drop(inside);
         runtime.spawn(service.clone().watch(connections));
+        let guard = service.clone();
         let (open, closed) = oneshot::channel::<()>();
         let serving = runtime.spawn(async move {
             let served = tonic::transport::Server::builder()
@@ -104,12 +106,18 @@ impl Server {
                 log(&Event::Note { note: format!("the server accepts no more connections: {error}") });
             }
         });
-        Ok(Self { runtime: Some(runtime), address, open: Some(open), serving: Some(serving) })
+        Ok(Self { runtime: Some(runtime), guard, address, open: Some(open), serving: Some(serving) })
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Reads the list of clients again, whether or not its file seems to have changed, and logs the result.
+    pub fn reloader(&self) -> impl Fn() + Send + 'static {
+        let guard = self.guard.clone();
+        move || guard.reload()
     }
 }
 

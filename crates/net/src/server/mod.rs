@@ -2,8 +2,9 @@
 //! others.
 //!
 //! `listener` starts it, `connections` does the TLS handshakes, `open_connections` closes connections whose certificate is
-//! no longer valid, `service` identifies callers and answers requests, `dispatch` sends work to clients, `receive` stores uploads, `refusal` lists the reasons to refuse a request, and
-//! `upload_limit` and `log_limit` are limits.
+//! no longer valid, `service` identifies callers and answers requests, `dispatch` sends work to clients, `receive` stores
+//! uploads, `refusal` lists the reasons to refuse a request, and `upload_limit` and `log_limit` are limits. `signals` are those
+//! of the operating system.
 
 pub(crate) mod connections;
 pub(crate) mod dispatch;
@@ -13,7 +14,9 @@ pub(crate) mod open_connections;
 pub(crate) mod receive;
 pub(crate) mod refusal;
 pub(crate) mod service;
+mod signals;
 pub(crate) mod upload_limit;
 
 pub use listener::{Keys, KeysError, Server};
 pub use log_limit::rate_limited;
+pub use signals::Signal;

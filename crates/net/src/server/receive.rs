@@ -6,9 +6,9 @@ use crate::server::refusal::Refusal;
 use crate::server::service::{Answered, FederationService, Replies};
 use crate::wire::{self, upload_reply, upload_request};
 use data_encoding::HEXLOWER;
+use fedtvd_run::directory::files::create;
 use prost::bytes::Bytes;
 use sha2::{Digest as _, Sha256};
-use std::fs::File;
 use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -124,7 +124,7 @@ fn store(
     still: impl FnOnce() -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
     let write = |error: std::io::Error| disk(&error);
-    let mut file = File::create(&arrival.path).map_err(write)?;
+    let mut file = create(&arrival.path).map_err(write)?;
     let (mut hash, mut check) = (Sha256::new(), arrival.check());
     while let Some(part) = parts.blocking_recv() {
         let Some(part) = part else {

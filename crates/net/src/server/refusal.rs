@@ -30,6 +30,12 @@ pub(crate) enum Refusal {
     /// Without TLS: a request that does not name its client.
     #[error("without TLS a client must state its number; \"{0}\" is not a number")]
     NoName(String),
+    /// A client that has worked for a later server of the run.
+    #[error(
+        "the client has worked for a server of this run that was started later: one of the two serves a copy of the run \
+         directory; stop one of them, and restart the other"
+    )]
+    Outdated,
     /// Another version of the protocol.
     #[error(transparent)]
     Protocol(#[from] VersionMismatch),
@@ -222,6 +228,7 @@ impl Refusal {
             Self::NotOperator => "not-operator",
             Self::NotClient => "not-client",
             Self::NoName(_) => "no-name",
+            Self::Outdated => "outdated-server",
             Self::Protocol(_) => "wrong-protocol",
             Self::WrongRun { .. } => "wrong-run",
             Self::WrongClient { .. } => "wrong-client",
@@ -264,6 +271,7 @@ impl Refusal {
         matches!(
             self,
             Self::Busy(_)
+                | Self::Outdated
                 | Self::Truncated { .. }
                 | Self::Overrun(_)
                 | Self::WrongHash { .. }

@@ -10,7 +10,7 @@ use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
-use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, PROTOCOL, VERSION, VersionMismatch};
+use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -72,6 +72,16 @@ impl Guard {
         }
     }
 
+    /// Reads the list of clients again, and logs the result.
+    pub(crate) fn reload(&self) {
+        let FederationService { authentication, coordinator, .. } = &*self.service;
+        let note = authentication.reload();
+        (coordinator.log)(&Event::Note { note });
+        if let Some(valid) = authentication.valid(&coordinator.log) {
+            coordinator.allow(valid.clients);
+        }
+    }
+
     async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
         let Self { service, mut small, mut large } = self;
         // Callers without permission are refused before anything of the request is read.
@@ -81,6 +91,10 @@ impl Guard {
             service.authentication.caller(peer, claimed, &service.coordinator.log);
         if let Err(refusal) = role {
             return Refuse { service, name, address }.because(&refusal).into_http();
+        }
+        let lease = request.headers().get(LEASE).and_then(|lease| lease.to_str().ok()?.parse().ok());
+        if lease.is_some_and(|lease: u64| lease > service.coordinator.ledger.lease) {
+            return Refuse { service, name, address }.because(&Refusal::Outdated).into_http();
         }
         let path = request.uri().path().to_owned();
         let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
@@ -150,7 +164,7 @@ impl Federation for FederationService {
         VersionMismatch::at_server(*protocol, version).map_err(|error| refuse.because(&error.into()))?;
         self.coordinator.note_contact(&member, None).map_err(|refusal| refuse.because(&refusal))?;
         let terms = &self.coordinator.terms;
-        Ok(Response::new(wire::Welcome {
+        let mut welcome = Response::new(wire::Welcome {
             protocol: PROTOCOL,
             run: terms.run_id.clone(),
             client: member.id,
@@ -167,7 +181,9 @@ impl Federation for FederationService {
             ask: serde_json::to_string(&self.coordinator.asks()).unwrap_or_default(),
             epochs: terms.run.local.epochs,
             clients_evaluate: terms.clients_evaluate,
-        }))
+        });
+        welcome.metadata_mut().insert(LEASE, self.coordinator.ledger.lease.into());
+        Ok(welcome)
     }
 
     async fn columns(

@@ -31,6 +31,9 @@ pub const CODE: &str = "fedtvd-code";
 /// The metadata key under which a client states its number without TLS.
 pub const CLIENT: &str = "fedtvd-client";
 
+/// The metadata key of leases: of the server's in its answer to Hello, of the largest that a client knows in its requests.
+pub const LEASE: &str = "fedtvd-lease";
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 mod bad_updates;
 mod certificates;
 mod columns;
+mod deadlines;
 mod double;
 mod false_evaluation;
 mod false_server;

@@ -8,7 +8,7 @@ use fedtvd_core::train::Evaluation;
 use fedtvd_data::set::{DataOptions, Places};
 use fedtvd_net::client;
 use fedtvd_net::client::{ConnectionError, Security, Task};
-use fedtvd_net::federation::{Event, Log, Options, ask, prepare};
+use fedtvd_net::federation::{Deadline, Event, Log, Options, ask, prepare};
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::Runner;
@@ -49,7 +49,7 @@ async fn without_a_roster_clients_may_join_later_and_each_round_records_how_many
 async fn a_deadline_closes_a_round_without_clients_that_vanished_and_below_the_quorum_nothing_changes() {
     let stage = Stage::new(2);
     let settings = [&SETTINGS[..], &["cohort.quorum=2"]].concat();
-    let deadline = Some(Duration::from_millis(300));
+    let deadline = Deadline::After(Duration::from_millis(300));
     let options = Options { roster: Some([0, 1].into()), workers: 1, deadline, ..Options::default() };
     let running = stage.serve("run", &config(&settings), options);
     let mut zero = running.puppet(&stage, 0).await;

@@ -105,7 +105,7 @@ fn collect(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
         let path = entry.unwrap().path();
         if path.is_dir() {
             collect(&path, files);
-        } else if !path.ends_with("lock") {
+        } else if !path.ends_with("lock") && !path.ends_with("lease") {
             files.insert(path.clone(), std::fs::read(&path).unwrap());
         }
     }

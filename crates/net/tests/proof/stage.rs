@@ -121,6 +121,11 @@ impl Stage {
         }
     }
 
+    /// The events so far.
+    pub(crate) fn events(&self) -> Vec<Event> {
+        self.log.0.lock().unwrap().clone()
+    }
+
     /// The final model of a run.
     pub(crate) fn model(&self, out: &str) -> Vec<u8> {
         std::fs::read(self.path(out).join("model.safetensors")).unwrap()

@@ -1,7 +1,7 @@
 //! One checkpoint: a folder with the server's state, one file of memory per client that has any, and `index.json`,
 //! which holds the hash of every file.
 
-use crate::directory::files::{doing, read_text, sync, sync_file};
+use crate::directory::files::{create, doing, make_folder, read_text, sync, sync_file};
 use crate::directory::{FileError, sha256};
 use fedtvd_core::bytes::BytesError;
 use fedtvd_core::memory::Memory;
@@ -10,6 +10,7 @@ use fedtvd_core::round::{ClientId, State};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -69,12 +70,12 @@ pub(crate) fn write(
     memories: &Memories,
     known: Option<&Saved>,
 ) -> Result<Hashes, FileError> {
-    fs::create_dir(folder).map_err(doing("making", folder))?;
+    make_folder(folder)?;
     let mut files = Hashes::new();
     let mut written = Vec::new();
     let mut put = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);
-        fs::write(&path, bytes).map_err(doing("writing", &path))?;
+        create(&path).and_then(|mut file| file.write_all(bytes)).map_err(doing("writing", &path))?;
         written.push(path);
         Ok::<_, FileError>(())
     };

@@ -6,7 +6,7 @@
 //! kept to go back to (`retention.rs`).
 
 use crate::directory::checkpoint::{Checkpoint, Saved, load, write};
-use crate::directory::files::{doing, sync};
+use crate::directory::files::{doing, make_folder, sync};
 use crate::directory::{CheckpointError, FileError, Memories, retention};
 use fedtvd_core::model::Layout;
 use fedtvd_core::round::State;
@@ -111,7 +111,7 @@ impl Checkpoints {
         if self.newest.as_ref().is_some_and(|newest| newest.round == round) {
             return Ok(());
         }
-        fs::create_dir_all(&self.folder).map_err(doing("making", &self.folder))?;
+        make_folder(&self.folder)?;
         let path = self.folder.join(format!("round-{round:06}"));
         let partial = self.folder.join("partial");
         clear(&partial)?;

@@ -1,4 +1,5 @@
-//! Atomic file writes: a file exists completely or not at all.
+//! Atomic file writes: a file exists completely or not at all. New files and folders can be read by their owner only,
+//! whatever the umask is: models, updates and keys are nobody else's business.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -37,9 +38,36 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 
 /// Writes and syncs a file.
 pub fn write_through(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = create(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+/// Options to open files; only the owner can read those that it creates.
+pub fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.clone()
+}
+
+/// Creates an empty file that only its owner can read, or empties an existing one.
+pub fn create(path: &Path) -> io::Result<File> {
+    private().write(true).create(true).truncate(true).open(path)
+}
+
+/// Makes a folder that only its owner can enter, unless it exists; parents that do not exist are ordinary folders.
+pub fn make_folder(path: &Path) -> Result<(), FileError> {
+    if let Some(parent) = path.parent() {
+        fs::create_dir_all(parent).map_err(doing("making", parent))?;
+    }
+    let mut builder = fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    match builder.create(path) {
+        Err(_) if path.is_dir() => Ok(()),
+        made => made.map_err(doing("making", path)),
+    }
 }
 
 /// Syncs a file.

@@ -20,7 +20,7 @@
 //! 7. The folder is renamed to `0001-from-40-to-30`. Its name tells the next round that it follows a rollback.
 
 use crate::directory::checkpoints::{clear, list};
-use crate::directory::files::{doing, read_text, sync, write_through};
+use crate::directory::files::{doing, make_folder, read_text, sync, write_through};
 use crate::directory::history::{HistoryError, checkpoint};
 use crate::directory::run_directory::Lines;
 use crate::directory::{DirectoryError, FileError, RunDirectory};
@@ -112,7 +112,10 @@ pub fn begin(directory: &RunDirectory, layout: &Arc<Layout>, to: u32) -> Result<
         clear(&records.join(left.name() + ".partial"))?;
     }
     let partial = records.join(rollback.name() + ".partial");
-    fs::create_dir_all(&partial).map_err(doing("making", &partial))?;
+    if let Some(parent) = partial.parent() {
+        make_folder(parent)?;
+    }
+    make_folder(&partial)?;
     let lines = partial.join("rounds.jsonl");
     write_through(&lines, discarded.as_bytes()).map_err(doing("writing", &lines))?;
     sync(&partial)?;

@@ -5,12 +5,12 @@
 //! earlier round.
 
 use crate::collapse::Detector;
-use crate::directory::files::{doing, read_text, write};
+use crate::directory::files::{doing, make_folder, private, read_text, write};
 use crate::directory::manifest::VERSION;
 use crate::directory::rollback;
 use crate::directory::{FORMAT, FileError, Manifest, Summary};
 use fedtvd_core::round::RoundRecord;
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, TryLockError};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -94,7 +94,7 @@ impl RunDirectory {
         partition: Option<&str>,
         schema: Option<&str>,
     ) -> Result<Self, DirectoryError> {
-        fs::create_dir_all(path).map_err(doing("making", path))?;
+        make_folder(path)?;
         let directory = Self { path: path.to_owned() };
         // Without a manifest there is no run yet: a killed process may have left the first files.
         if directory.file("manifest.json").exists() {
@@ -231,7 +231,7 @@ impl RunDirectory {
     /// Opens `rounds.jsonl`. Until it is closed, no other process can work on the run.
     pub fn lock(&self) -> Result<Lines, DirectoryError> {
         let path = self.file("rounds.jsonl");
-        let open = |path: &Path| OpenOptions::new().create(true).read(true).append(true).open(path);
+        let open = |path: &Path| private().create(true).read(true).append(true).open(path);
         let file = open(&path).map_err(doing("opening", &path))?;
         // Two processes on one run would write its lines twice. File systems without locks are not protected.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {

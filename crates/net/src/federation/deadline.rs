@@ -1,0 +1,155 @@
+//! How long a round waits for answers.
+//!
+//! ```text
+//! round 1, or nothing measured yet    no limit
+//! later rounds                        max(10 min, 3 · the slowest site's time in the last ten rounds)
+//! ```
+//!
+//! A site's time runs from the moment at which its job was first sent until its update was accepted.
+
+use fedtvd_run::directory::FileError;
+use fedtvd_run::directory::files::{read_text, write};
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+/// The least time limit that follows from measurements.
+const LEAST: Duration = Duration::from_secs(600);
+/// The time limit as a multiple of the slowest site's time.
+const FACTOR: u32 = 3;
+/// Number of rounds whose slowest site is remembered.
+const ROUNDS: usize = 10;
+
+/// The operator's choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deadline {
+    /// From the times that sites needed in earlier rounds.
+    #[default]
+    Measured,
+    /// Always this long.
+    After(Duration),
+    /// No limit.
+    Never,
+}
+
+impl Deadline {
+    /// How long a round (counted from 0) waits for answers; `slowest` are the times of the slowest sites of earlier
+    /// rounds. `None` for no limit.
+    pub fn of_round(self, round: u32, slowest: impl IntoIterator<Item = Duration>) -> Option<Duration> {
+        match self {
+            Self::After(limit) => Some(limit),
+            Self::Never => None,
+            Self::Measured if round == 0 => None,
+            Self::Measured => {
+                slowest.into_iter().max().map(|slowest| LEAST.max(slowest.saturating_mul(FACTOR)))
+            }
+        }
+    }
+
+    /// How long clients may take to evaluate a model.
+    pub(crate) fn of_evaluation(self) -> Duration {
+        match self {
+            Self::After(limit) => limit,
+            Self::Measured | Self::Never => Duration::from_secs(60),
+        }
+    }
+}
+
+impl FromStr for Deadline {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self::Never);
+        }
+        let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        seconds
+            .map(Self::After)
+            .ok_or_else(|| "write a number of seconds, or none to wait for all clients".to_owned())
+    }
+}
+
+/// The slowest site's time in each of the last rounds, kept in a file.
+#[derive(Debug)]
+pub(crate) struct Timings {
+    path: PathBuf,
+    slowest: VecDeque<Duration>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    slowest_seconds: Vec<f64>,
+}
+
+impl Timings {
+    /// What was measured before a restart. Without a file, or with one that cannot be read, rounds have no limit until one
+    /// was measured.
+    pub(crate) fn open(folder: &Path) -> Self {
+        let path = folder.join("timings.json");
+        let stored = read_text(&path).ok().and_then(|text| serde_json::from_str::<Stored>(&text).ok());
+        let seconds = stored.map_or_else(Vec::new, |stored| stored.slowest_seconds);
+        let slowest = seconds.into_iter().filter_map(|time| Duration::try_from_secs_f64(time).ok()).collect();
+        Self { path, slowest }
+    }
+
+    /// The remembered times, oldest first.
+    pub(crate) fn slowest(&self) -> impl Iterator<Item = Duration> {
+        self.slowest.iter().copied()
+    }
+
+    /// Remembers a round's slowest site.
+    pub(crate) fn add(&mut self, slowest: Duration) -> Result<(), FileError> {
+        self.slowest.push_back(slowest);
+        while self.slowest.len() > ROUNDS {
+            self.slowest.pop_front();
+        }
+        let stored = Stored { slowest_seconds: self.slowest().map(|time| time.as_secs_f64()).collect() };
+        write(&self.path, serde_json::to_string(&stored).expect("times are plain data").as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
+    }
+
+    #[test]
+    fn without_a_choice_the_limit_is_three_times_the_slowest_site_and_at_least_ten_minutes() {
+        let limit = |round, slowest: &[u64]| {
+            Deadline::default().of_round(round, slowest.iter().map(|time| seconds(*time)))
+        };
+        assert_eq!(limit(0, &[]), None);
+        assert_eq!(limit(0, &[7]), None);
+        assert_eq!(limit(1, &[]), None);
+        assert_eq!(limit(1, &[7]), Some(seconds(600)));
+        assert_eq!(limit(2, &[7, 200]), Some(seconds(600)));
+        assert_eq!(limit(3, &[7, 201, 30]), Some(seconds(603)));
+        assert_eq!(limit(4, &[u64::MAX]), Some(Duration::MAX));
+    }
+
+    #[test]
+    fn a_chosen_limit_holds_in_every_round_and_none_means_no_limit() {
+        assert_eq!("1.5".parse::<Deadline>().unwrap().of_round(0, []), Some(Duration::from_millis(1500)));
+        assert_eq!("none".parse::<Deadline>().unwrap().of_round(9, [seconds(7)]), None);
+        for wrong in ["-1", "NaN", "inf", "soon", ""] {
+            assert!(wrong.parse::<Deadline>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_times_of_the_last_ten_rounds_survive_a_restart_and_a_damaged_file_is_no_measurement() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut timings = Timings::open(folder.path());
+        assert_eq!(timings.slowest().count(), 0);
+        (1..=12).for_each(|round| timings.add(seconds(100 - round)).unwrap());
+        let again: Vec<Duration> = Timings::open(folder.path()).slowest().collect();
+        assert_eq!(again, (3..=12).map(|round| seconds(100 - round)).collect::<Vec<_>>());
+        std::fs::write(folder.path().join("timings.json"), "{\"slowest_sec").unwrap();
+        assert_eq!(Timings::open(folder.path()).slowest().count(), 0);
+    }
+}
