@@ -144,15 +144,22 @@ struct Issued {
 struct Signed {
     folder: PathBuf,
     key_hash: String,
+    /// Whether the client had a valid certificate, so that a stranger who used its name would now be taken for it.
+    renews: bool,
     #[serde(flatten)]
     listed: Listed,
 }
 
 impl Signed {
     fn line(&self) -> String {
-        let Self { folder, key_hash, listed } = self;
+        let Self { folder, key_hash, renews, listed } = self;
+        let renews = if *renews {
+            "\n  it had a valid certificate, which stays valid: did it ask for another one?"
+        } else {
+            ""
+        };
         format!(
-            "{} is number {}; send it cert.pem and ca.pem from {}\n  public key {key_hash}: ask the site whether this is its key\n",
+            "{} is number {}; send it cert.pem and ca.pem from {}\n  public key {key_hash}: ask the site whether this is its key{renews}\n",
             listed.name,
             listed.id,
             folder.display()
@@ -193,9 +200,10 @@ impl Certs {
                 let mut signed = Vec::new();
                 for request in &signing {
                     let max_size = terms.max_size(&authority, request.name())?;
+                    let renews = authority.list().map_err(failure)?.named(request.name()).is_some();
                     let (folder, listed) =
                         authority.sign(request, terms.id, max_size, terms.days).map_err(failure)?;
-                    signed.push(Signed { folder, key_hash: request.key_hash(), listed });
+                    signed.push(Signed { folder, key_hash: request.key_hash(), renews, listed });
                 }
                 place.output.answer(&signed, || signed.iter().map(Signed::line).collect())
             }

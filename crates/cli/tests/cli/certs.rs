@@ -1,14 +1,24 @@
 //! Certificates: concurrent changes of their list, renewal, revocation, and keys made at sites.
 
-use crate::federation::call;
+use crate::federation::{Process, call};
 use crate::page::{same_fields, shown};
 use crate::program::fedtvd;
 use serde_json::Value;
+use std::time::{Duration, Instant};
 
 /// All entries of the list.
 fn listed(certs: &str) -> Vec<Value> {
     let answer = fedtvd(&["certs", "list", "--json", "--certs", certs]);
     serde_json::from_str(&answer.out).unwrap_or_else(|_| panic!("{}", answer.err))
+}
+
+/// Waits, at most a minute.
+fn until(what: &str, holds: impl Fn() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(60);
+    while !holds() {
+        assert!(Instant::now() < limit, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
@@ -108,7 +118,7 @@ fn a_site_makes_its_key_and_the_operator_signs_its_request() {
     let signed = fedtvd(&["certs", "sign", "--certs", &certs, &request, "--json"]);
     let signed: Value = serde_json::from_str(&signed.out).unwrap_or_else(|_| panic!("{}", signed.err));
     same_fields("certs sign", &shown("certs sign"), &signed);
-    assert_eq!(signed[0]["key_hash"], made["key_hash"]);
+    assert_eq!((&signed[0]["key_hash"], &signed[0]["renews"]), (&made["key_hash"], &Value::from(false)));
     assert!(!folder.path().join("certs/signed/rome/key.pem").exists());
     assert_eq!(listed(&certs)[0]["serial"], signed[0]["serial"]);
     // Nothing is signed if one of the requests is wrong, and the message names the file.
@@ -116,9 +126,53 @@ fn a_site_makes_its_key_and_the_operator_signs_its_request() {
     let answer = fedtvd(&["certs", "sign", "--certs", &certs, &request, &place("wrong.pem")]);
     assert!(answer.code == 2 && answer.err.contains("wrong.pem"), "{}", answer.err);
     assert_eq!(listed(&certs).len(), 1);
+    let again = fedtvd(&["certs", "sign", "--certs", &certs, &request]);
+    assert!(again.code == 0 && again.out.contains("it had a valid certificate"), "{}", again.out);
     for wrong in
         [&["--request", "rome"][..], &["--request", "../rome", "--identity", &site], &["--identity", &site]]
     {
         assert_eq!(fedtvd(&[&["join"], wrong].concat()).code, 2, "{wrong:?}");
     }
+}
+
+#[test]
+fn a_running_client_whose_certificate_expires_continues_with_the_renewed_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (certs, out) = (place("certs"), place("run"));
+    let split = ["--set", "split.clients=2", "--set", "split.holdout=0.1"];
+    call(
+        &[&["split", "--quiet", "--export", &place("sites"), "--out", &place("split")], &split[..]].concat(),
+    );
+    call(&["certs", "init", "--certs", &certs]);
+    call(&["certs", "issue", "--certs", &certs, "rome", "oslo"]);
+    std::fs::write(place("roster"), "rome\noslo\n").unwrap();
+    let settings =
+        ["rounds=2", "local.epochs=1", "model.name=logistic", "strategy.mode=paper", "cohort.fraction=1"];
+    let settings = settings.map(|setting| ["--set", setting]).concat();
+    let serve =
+        ["serve", "--listen", "127.0.0.1:0", "--out", &out, "--certs", &certs, "--roster", &place("roster")];
+    let mut server = Process::start(&[&serve[..], &settings, &split].concat());
+    server.listening();
+    let (at, identity) =
+        (format!("@{out}/federation/address"), |name: &str| place(&format!("certs/clients/{name}")));
+    let rome = Process::start(&["join", &at, &place("sites/client-000"), "--identity", &identity("rome")]);
+    let status = || fedtvd(&["serve", "--status", "--json", "--out", &out, "--certs", &certs]).out;
+    until("the client is connected", || status().contains("\"rome\""));
+    // It waits for the other client, with a certificate that expires while the renewed one is in its folder.
+    call(&["certs", "issue", "--certs", &certs, "rome"]);
+    let list = std::fs::read_to_string(place("certs/clients.toml")).unwrap();
+    let expires = format!("expires = {}", listed(&certs)[0]["expires"]);
+    std::fs::write(
+        place("certs/clients.toml"),
+        list.replacen(&expires, "expires = \"2026-01-01T00:00:00Z\"", 1),
+    )
+    .unwrap();
+    let log = || std::fs::read_to_string(place("run/federation/log.jsonl")).unwrap();
+    until("the client is refused", || log().contains("\"expired\""));
+    let oslo = Process::start(&["join", &at, &place("sites/client-001"), "--identity", &identity("oslo")]);
+    until("the run is complete", || folder.path().join("run/model.safetensors").exists());
+    rome.succeeds();
+    oslo.succeeds();
+    server.succeeds();
 }
