@@ -6,7 +6,7 @@
 use crate::client::SiteError;
 use crate::wire;
 use fedtvd_data::table::Schema;
-use fedtvd_run::directory::files::{doing, write};
+use fedtvd_run::directory::files::{doing, make_folder, write};
 use fedtvd_run::directory::sha256;
 use serde::{Deserialize, Serialize};
 use std::io;
@@ -76,7 +76,7 @@ impl PinnedSchema {
 
     fn store(&self) -> Result<(), SiteError> {
         let folder = self.path.parent().unwrap_or(Path::new("."));
-        std::fs::create_dir_all(folder).map_err(doing("making", folder))?;
+        make_folder(folder)?;
         Ok(write(&self.path, &serde_json::to_vec(&self.record).unwrap_or_default())?)
     }
 }

@@ -7,7 +7,7 @@ use crate::client::outgoing::Outgoing;
 use crate::client::policy::{Policy, Violation};
 use fedtvd_core::labels::Ask;
 use fedtvd_run::directory::FileError;
-use fedtvd_run::directory::files::doing;
+use fedtvd_run::directory::files::{doing, make_folder, private};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fs::OpenOptions;
@@ -92,7 +92,7 @@ impl SentLog {
             }
         }
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(doing("making", folder))?;
+            make_folder(folder)?;
         }
         if !text.is_empty() && !text.ends_with('\n') {
             let end = OpenOptions::new().append(true).open(&path).and_then(|mut file| file.write_all(b"\n"));
@@ -149,7 +149,7 @@ impl SentLog {
             .iter()
             .map(|line| serde_json::to_string(line).expect("a line is plain data") + "\n")
             .collect();
-        let written = OpenOptions::new().create(true).append(true).open(&self.path).and_then(|mut file| {
+        let written = private().create(true).append(true).open(&self.path).and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_data()
         });

@@ -103,6 +103,7 @@ impl Authority {
         let (key, server_key) = (KeyPair::generate()?, KeyPair::generate()?);
         let root = authority_params(days)?.self_signed(&key)?;
         let server = server(hosts, days, &server_key, &key)?;
+        make_folder(folder)?;
         make_folder(&authority.file("clients"))?;
         write_private(&authority.file("server.key"), &server_key.serialize_pem())?;
         write(&authority.file("server.pem"), server.pem().as_bytes())?;

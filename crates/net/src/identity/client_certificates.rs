@@ -7,7 +7,7 @@ use crate::identity::private_file::write_private;
 use crate::identity::{AllowList, Authority, AuthorityError, Listed, SigningRequest, tls};
 use data_encoding::HEXLOWER;
 use fedtvd_core::round::ClientId;
-use fedtvd_run::directory::files::{doing, read_text, write};
+use fedtvd_run::directory::files::{make_folder, read_text, write};
 use fedtvd_run::directory::sha256;
 use rcgen::{
     CertificateParams, DnType, ExtendedKeyUsagePurpose, Issuer, KeyPair, PublicKeyData, SerialNumber,
@@ -71,7 +71,7 @@ impl Authority {
         let expires = set_validity(&mut params, request.days);
         let certificate = params.signed_by(key, &Issuer::new(authority_params(1)?, self.key("ca.key")?))?;
         let folder = self.file(if private.is_some() { "clients" } else { "signed" }).join(&request.name);
-        std::fs::create_dir_all(&folder).map_err(doing("making", &folder))?;
+        make_folder(&folder)?;
         if let Some(private) = private {
             write_private(&folder.join("key.pem"), private)?;
         }

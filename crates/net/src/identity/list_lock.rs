@@ -1,7 +1,7 @@
 //! The lock around every change of an authority's folder: what was read is still true when the change is written.
 
 use fedtvd_run::directory::FileError;
-use fedtvd_run::directory::files::doing;
+use fedtvd_run::directory::files::{doing, private};
 use std::fs::File;
 use std::path::Path;
 
@@ -16,7 +16,7 @@ impl ListLock {
     pub(crate) fn acquire(folder: &Path) -> Result<Self, FileError> {
         // A file of its own, because clients.toml is replaced by every change.
         let path = folder.join(".lock");
-        let opened = File::options().create(true).truncate(false).write(true).open(&path);
+        let opened = private().create(true).truncate(false).write(true).open(&path);
         let file = opened.map_err(doing("opening", &path))?;
         // The system releases the lock with the process, however it ends.
         file.lock().map_err(doing("locking", &path))?;

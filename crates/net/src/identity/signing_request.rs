@@ -5,7 +5,7 @@
 
 use crate::identity::client_name::{NameError, check_name};
 use crate::identity::private_file::write_private;
-use fedtvd_run::directory::files::{doing, read_text, write};
+use fedtvd_run::directory::files::{doing, make_folder, read_text, write};
 use fedtvd_run::directory::{FileError, sha256};
 use rcgen::{
     CertificateParams, DnType, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData as _, SubjectPublicKeyInfo,
@@ -81,7 +81,7 @@ pub struct Requested {
 /// stays, so that its certificate can be renewed.
 pub fn request_certificate(name: &str, folder: &Path) -> Result<Requested, RequestError> {
     check_name(name)?;
-    std::fs::create_dir_all(folder).map_err(doing("making", folder))?;
+    make_folder(folder)?;
     let (path, request) = (folder.join("key.pem"), folder.join("request.pem"));
     let new_key = !path.exists();
     let key = if new_key { KeyPair::generate()? } else { KeyPair::from_pem(&read_text(&path)?)? };
