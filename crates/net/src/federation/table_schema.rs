@@ -73,7 +73,8 @@ impl Coordinator {
         let moments = checked(member, statistics, &tables.source, self.terms.run.mode)?;
         let client = member.id;
         if progress.told.get(&client).is_some_and(|known| *known != moments) {
-            return Err(enrolment::Refusal::Changed { client }.into());
+            let what = "the statistics of its columns are not those that it sent before".to_owned();
+            return Err(enrolment::Refusal::Changed { client, what }.into());
         }
         progress.told.insert(client, moments);
         let owed: Vec<ClientId> = {
