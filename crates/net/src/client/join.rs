@@ -34,6 +34,8 @@ pub struct Options {
 pub enum Progress {
     /// Its table was read with the server's schema, with these notes.
     Read(Vec<String>),
+    /// It has sent the statistics of its columns and waits for those of the other sites.
+    Gathering,
     /// It has connected.
     Joined(wire::Welcome),
     /// It is training in this round, counted from 1.
@@ -191,7 +193,7 @@ async fn session(
         *read = Some((welcome.schema.clone(), found));
     }
     let Some((_, data)) = read else { return Err(ConnectionError::Lost("no data".to_owned()).into()) };
-    let data = data.clone().standardised(&welcome.run, &mut connection).await?;
+    let data = data.clone().standardised(&welcome.run, &mut connection, report).await?;
     let mut site = {
         let (welcome, options) = (welcome.clone(), options.clone());
         blocking(move || Site::new(&welcome, &options, &data)).await?

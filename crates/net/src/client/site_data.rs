@@ -1,6 +1,6 @@
 //! A site's data: samples that are already numbers, or a table that is read with the federation's schema.
 
-use crate::client::{Connection, ConnectionError, JoinError, SiteError};
+use crate::client::{Connection, ConnectionError, JoinError, Progress, SiteError};
 use crate::wire;
 use fedtvd_core::train::Samples;
 use fedtvd_data::set::{Loaded, load_table};
@@ -92,8 +92,10 @@ impl Readable {
         self,
         run: &str,
         connection: &mut Connection,
+        report: &(dyn Fn(&Progress) + Sync),
     ) -> Result<Self, JoinError> {
         let Some((schema, loaded)) = &self.open else { return Ok(self) };
+        report(&Progress::Gathering);
         let column =
             |&Moments { count, mean, squares }: &Moments| wire::ColumnStatistic { count, mean, squares };
         let columns: Vec<wire::ColumnStatistic> = moments(schema, loaded).iter().map(column).collect();
