@@ -16,7 +16,7 @@ use fedtvd_run::collapse::magnitude;
 use fedtvd_run::configuration::Config;
 use fedtvd_run::directory::{RunDirectory, Summary};
 use fedtvd_run::runner::{End, Runner};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
@@ -112,6 +112,7 @@ impl Serve {
             deadline: self.deadline.map(Duration::try_from_secs_f64).transpose().map_err(Failure::request)?,
             clients_evaluate: self.no_test_set,
             workers: workers(self.workers)?,
+            names: self.names(),
             rollback: self.rollback,
         };
         let folder = out.join("federation");
@@ -215,6 +216,13 @@ impl Serve {
                 }
             ))),
         }
+    }
+
+    /// The clients' names by number, as far as they have certificates.
+    fn names(&self) -> BTreeMap<ClientId, String> {
+        let list = if self.plaintext { None } else { AllowList::read(&self.certs.join("clients.toml")).ok() };
+        let clients = list.into_iter().flat_map(|list| list.clients);
+        clients.map(|listed| (listed.id, listed.name)).collect()
     }
 
     /// The ids of the clients listed in a file, one name per line.

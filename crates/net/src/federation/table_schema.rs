@@ -76,14 +76,15 @@ impl Coordinator {
             let what = "the statistics of its columns are not those that it sent before".to_owned();
             return Err(enrolment::Refusal::Changed { client, what }.into());
         }
-        progress.told.insert(client, moments);
-        let owed: Vec<ClientId> = {
-            let inner = self.inner();
-            let waits =
-                |client: &&ClientId| !progress.told.contains_key(client) && inner.can_answer(**client);
-            self.terms.roster.iter().flatten().filter(waits).copied().collect()
-        };
+        let new = progress.told.insert(client, moments).is_none();
+        let owed = self.owing(&progress);
         if !owed.is_empty() {
+            drop(progress);
+            if new {
+                let waiting = waiting_for_columns(&self.names(&owed));
+                let note = format!("{} sent the statistics of its columns; {waiting}", member.name);
+                (self.log)(&Event::Note { note });
+            }
             return Ok(None);
         }
         let inner = self.inner();
@@ -103,6 +104,26 @@ impl Coordinator {
         self.notify_clients();
         Ok(Some(text))
     }
+}
+
+impl Coordinator {
+    /// Clients whose statistics of columns are missing; `None` if none are needed any more.
+    pub(crate) fn columns_owed(&self) -> Option<Vec<ClientId>> {
+        let tables = self.terms.tables.as_ref().filter(|tables| tables.source.open().count() > 0)?;
+        let progress = tables.progress();
+        if progress.complete.is_some() { None } else { Some(self.owing(&progress)) }
+    }
+
+    fn owing(&self, progress: &Progress) -> Vec<ClientId> {
+        let inner = self.inner();
+        let waits = |client: &&ClientId| !progress.told.contains_key(client) && inner.can_answer(**client);
+        self.terms.roster.iter().flatten().filter(waits).copied().collect()
+    }
+}
+
+/// A sentence about the clients whose statistics are missing.
+pub(crate) fn waiting_for_columns(names: &[String]) -> String {
+    format!("waiting for the statistics of the columns of {}", names.join(", "))
 }
 
 /// A client's moments, with no more values than its certificate allows.
