@@ -319,6 +319,9 @@ fn text(progress: &Progress) -> String {
         Progress::Read(notes) => {
             notes.iter().map(|note| format!("note: {note}")).collect::<Vec<_>>().join("\n")
         }
+        Progress::Gathering => {
+            "sending the statistics of the columns, and waiting for those of the other sites".to_owned()
+        }
         Progress::Training(round) => format!("round {round}: training"),
         Progress::Sent(round) => format!("round {round}: update stored by the server"),
         Progress::Declined(round, violation) => format!("round {round}: declined: {violation}"),

@@ -120,7 +120,7 @@ fn finished(summary: &Summary) -> String {
     };
     format!(
         "{}, seed {}: accuracy {} ({}), {} after round {}\n\
-         {:.0} s · {:.0} images/s{memory}\n\
+         {:.0} s · {:.0} samples/s{memory}\n\
          {failed}{alarms}\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
@@ -150,7 +150,7 @@ fn estimated(estimate: &Estimate, workers: usize) -> String {
         estimate.memory_bytes.map_or("unknown".to_owned(), |bytes| format!("{} MB", bytes / 1_000_000));
     format!(
         "strategy {strategy}, {}, {cohort} of {clients} clients per round, {parameters} parameters\n\
-         per worker: training {:.0} images/s, evaluation {:.0} images/s\n\
+         per worker: training {:.0} samples/s, evaluation {:.0} samples/s\n\
          about {} with {} · memory about {memory} · {} MB of traffic in a real federation\n",
         plural(*rounds as usize, "round"),
         estimate.train_per_second,

@@ -13,11 +13,12 @@ use fedtvd_net::federation::{
 };
 use fedtvd_net::identity::AllowList;
 use fedtvd_net::server::{Keys, Server, Signal, rate_limited};
+use fedtvd_run::collapse::magnitude;
 use fedtvd_run::configuration::Config;
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::{End, Runner};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -112,6 +113,7 @@ impl Serve {
             deadline: self.deadline.unwrap_or_default(),
             clients_evaluate: self.no_test_set,
             workers: workers(self.workers)?,
+            names: self.names(),
             rollback: self.rollback,
         };
         let folder = out.join("federation");
@@ -219,6 +221,13 @@ impl Serve {
         if self.output.json { self.output.answer(&view, String::new) } else { Ok(()) }
     }
 
+    /// The clients' names by number, as far as they have certificates.
+    fn names(&self) -> BTreeMap<ClientId, String> {
+        let list = if self.plaintext { None } else { AllowList::read(&self.certs.join("clients.toml")).ok() };
+        let clients = list.into_iter().flat_map(|list| list.clients);
+        clients.map(|listed| (listed.id, listed.name)).collect()
+    }
+
     /// The ids of the clients listed in a file, one name per line.
     fn members(&self, path: &Path) -> Result<BTreeSet<ClientId>, Failure> {
         let text = std::fs::read_to_string(path)
@@ -311,10 +320,7 @@ fn handle_signals(
 /// What screening did to a client's update, if it did anything.
 fn screened(client: &ClientRecord) -> Option<String> {
     match (&client.screened, &client.failure) {
-        (Some(Screened { part, norm, bound, factor }), _) => Some(format!(
-            "update scaled down by a factor of {factor:.2e}: the change of {part} has norm {norm:.3e}, above the bound of \
-             {bound:.3e}"
-        )),
+        (Some(screened), _) => Some(scaled_down(screened)),
         (None, Some(failure @ ClientFailure::BeyondBound { .. })) => {
             Some(format!("update rejected: {failure}"))
         }
@@ -322,10 +328,34 @@ fn screened(client: &ClientRecord) -> Option<String> {
     }
 }
 
+fn scaled_down(Screened { part, norm, bound, factor }: &Screened) -> String {
+    let [norm, bound, factor] = [norm, bound, factor].map(|value| magnitude(*value));
+    format!(
+        "update scaled down by a factor of {factor}: the change of {part} has norm {norm}, above the bound of {bound}"
+    )
+}
+
 fn failure(error: FederationError) -> Failure {
     match error {
         FederationError::Run(error) => run_failure(error),
         FederationError::Ledger(_) | FederationError::SchemaChanged { .. } => Failure::work(error),
         other => Failure::request(other),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_screening_have_no_exponent_unless_they_are_very_large_or_small() {
+        let screened = Screened { part: "model".to_owned(), norm: 1.098, bound: 0.784, factor: 0.714 };
+        assert_eq!(
+            scaled_down(&screened),
+            "update scaled down by a factor of 0.714: the change of model has norm 1.098, above the bound of 0.784"
+        );
+        let huge = Screened { norm: 3.4e38, factor: 2e-38, ..screened };
+        let said = scaled_down(&huge);
+        assert!(said.contains("a factor of 2.0e-38") && said.contains("norm 3.4e38"), "{said}");
     }
 }

@@ -108,7 +108,7 @@ impl ComparisonProgress {
                 counts.images += images(line, &self.local);
                 let seconds = self.started.elapsed().as_secs_f64();
                 let speed = HumanCount((counts.images as f64 / seconds) as u64);
-                self.summary.set_message(format!("{} left · {speed} images/s", self.left(&counts)));
+                self.summary.set_message(format!("{} left · {speed} samples/s", self.left(&counts)));
                 let done = counts.done[strategy];
                 bar.set_message(format!("{done}/{}  {}", self.seeds, per_cent(line.accuracy, 1)));
             }

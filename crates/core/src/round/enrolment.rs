@@ -78,10 +78,12 @@ pub enum Refusal {
         size: u64,
     },
     /// A profile that differs from the enrolled one.
-    #[error("client {client} changed its profile; a profile is fixed for the whole run")]
+    #[error("client {client} changed its profile, which is fixed for the whole run: {what}")]
     Changed {
         /// The client.
         client: ClientId,
+        /// What was enrolled, and what is claimed now.
+        what: String,
     },
     /// A new client in a run with a fixed roster.
     #[error("client {client} joined after the first round; this run needs all clients enrolled before it")]

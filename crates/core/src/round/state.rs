@@ -103,10 +103,16 @@ impl State {
         enrolment::check(run, &self.reference, &profile)?;
         match self.roster.binary_search_by_key(&profile.client, |known| known.client) {
             Ok(place) => {
-                let (client, known) = (profile.client, &self.roster[place]);
+                let (client, size, known) = (profile.client, profile.size, &self.roster[place]);
                 // What the operator lists may change; what the client says may not.
-                let same = Profile { listed: known.listed, ..profile } == *known;
-                if same { Ok(()) } else { Err(Refusal::Changed { client }) }
+                if (Profile { listed: known.listed, ..profile } == *known) {
+                    return Ok(());
+                }
+                let what = match known.size == size {
+                    true => "its number of training samples is the same, their labels are not".to_owned(),
+                    false => format!("{} training samples at enrolment, {size} now", known.size),
+                };
+                Err(Refusal::Changed { client, what })
             }
             Err(_) if run.needs_roster() && self.round > 0 => {
                 Err(Refusal::RosterClosed { client: profile.client })

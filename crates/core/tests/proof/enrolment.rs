@@ -181,9 +181,15 @@ fn a_profile_is_fixed_for_the_whole_run() {
     state.enrol(&run, profile(3, 10)).unwrap();
     state.enrol(&run, profile(1, 20)).unwrap();
     assert_eq!(state.enrol(&run, profile(3, 10)), Ok(()));
-    assert_eq!(state.enrol(&run, profile(3, 11)), Err(Refusal::Changed { client: 3 }));
+    assert_eq!(
+        state.enrol(&run, profile(3, 11)),
+        Err(Refusal::Changed { client: 3, what: "10 training samples at enrolment, 11 now".to_owned() })
+    );
     state.round = 4;
-    assert_eq!(state.enrol(&run, profile(3, 11)), Err(Refusal::Changed { client: 3 }));
+    assert_eq!(
+        state.enrol(&run, profile(3, 11)),
+        Err(Refusal::Changed { client: 3, what: "10 training samples at enrolment, 11 now".to_owned() })
+    );
     assert_eq!(state.roster, [profile(1, 20), profile(3, 10)]);
 }
 

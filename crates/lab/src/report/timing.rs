@@ -57,7 +57,7 @@ impl Timing {
 
     /// Column headings.
     pub fn heads(&self) -> [&'static str; 5] {
-        ["strategy", "setting", "seconds", "images/s", "peak MB"]
+        ["strategy", "setting", "seconds", "samples/s", "peak MB"]
     }
 
     /// One sentence on the machines.

@@ -397,16 +397,18 @@ fn lost(error: &(dyn StdError + 'static), failure: &TlsFailure) -> ConnectionErr
         let (code, why) = tls::declined(error);
         return ConnectionError::Tls { code, why };
     }
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
+    ConnectionError::Lost(format!("the connection to the server failed: {}", cause(error)))
+}
+
+/// The innermost cause of an error; the causes around it add only the names of libraries.
+fn cause(error: &(dyn StdError + 'static)) -> String {
+    match error.source() {
+        Some(inner) => cause(inner),
+        // A status without a source prints its fields in the form of a program.
+        None => error
+            .downcast_ref::<Status>()
+            .map_or_else(|| error.to_string(), |status| status.message().to_owned()),
     }
-    ConnectionError::Lost(text)
 }
 
 #[cfg(test)]
@@ -421,6 +423,28 @@ mod tests {
         for host in ["192.0.2.1", "0.0.0.0", "example.org", "localhost.example.org", ""] {
             assert!(!is_loopback(host), "{host}");
         }
+    }
+
+    #[test]
+    fn a_lost_connection_is_described_in_one_plain_sentence() {
+        let failure = TlsFailure::default();
+        let reset = || std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        let status = Status::from_error(Box::new(std::io::Error::other(reset())));
+        let said = "the connection to the server failed: connection reset";
+        assert_eq!(lost(&status, &failure), ConnectionError::Lost(said.to_owned()));
+        let alone = lost(&Status::unavailable("closing"), &failure);
+        assert_eq!(alone.to_string(), "the connection to the server failed: closing");
+    }
+
+    #[tokio::test]
+    async fn nobody_at_an_address_is_described_in_one_plain_sentence() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = free.local_addr().unwrap().to_string();
+        drop(free);
+        let error = Connection::dial(&address, &Security::Claimed("0".to_owned())).await.err().unwrap();
+        let text = error.to_string();
+        let said = "the connection to the server failed: Connection refused (os error ";
+        assert!(text.starts_with(said), "{text}");
     }
 
     #[tokio::test]

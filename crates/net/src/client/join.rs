@@ -59,6 +59,8 @@ impl Options {
 pub enum Progress {
     /// Its table was read with the server's schema, with these notes.
     Read(Vec<String>),
+    /// It has sent the statistics of its columns and waits for those of the other sites.
+    Gathering,
     /// It has connected.
     Joined(wire::Welcome),
     /// It is training in this round, counted from 1.

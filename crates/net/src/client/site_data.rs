@@ -1,7 +1,7 @@
 //! A site's data: samples that are already numbers, or a table that is read with the federation's schema.
 
 use crate::client::pinned_schema::PinnedSchema;
-use crate::client::{Connection, ConnectionError, JoinError, SiteError};
+use crate::client::{Connection, ConnectionError, JoinError, Progress, SiteError};
 use crate::wire;
 use fedtvd_core::train::Samples;
 use fedtvd_data::set::{Loaded, load_table};
@@ -104,8 +104,10 @@ impl Readable {
         run: &str,
         mut pinned: PinnedSchema,
         connection: &mut Connection,
+        report: &(dyn Fn(&Progress) + Sync),
     ) -> Result<Self, JoinError> {
         let Some((schema, loaded)) = &self.open else { return Ok(self) };
+        report(&Progress::Gathering);
         let column =
             |&Moments { count, mean, squares }: &Moments| wire::ColumnStatistic { count, mean, squares };
         let columns: Vec<wire::ColumnStatistic> = moments(schema, loaded).iter().map(column).collect();

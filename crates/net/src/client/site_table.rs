@@ -56,6 +56,6 @@ impl SiteTable {
             let (welcome, options) = (welcome.clone(), options.clone());
             blocking(move || Site::new(&welcome, &options, &data).map(|_| data)).await?
         };
-        data.standardised(&welcome.run, pinned, connection).await
+        data.standardised(&welcome.run, pinned, connection, report).await
     }
 }

@@ -95,8 +95,9 @@ impl Coordinator {
         let listed = (size > member.max_size).then_some(member.max_size);
         let profile = Profile { listed, ..Profile::new(client, size, statistic) };
         let mut inner = self.inner();
-        if inner.present.get(&client).is_some_and(|known| *known != holdout) {
-            return Err(enrolment::Refusal::Changed { client }.into());
+        if let Some(known) = inner.present.get(&client).filter(|known| **known != holdout) {
+            let what = format!("{known} samples held out at enrolment, {holdout} now");
+            return Err(enrolment::Refusal::Changed { client, what }.into());
         }
         if inner.histograms.is_some() {
             self.collect(&mut inner, profile)?;
@@ -136,7 +137,8 @@ impl Coordinator {
         }
         let known = inner.histograms.get_or_insert_default();
         if known.get(&client).is_some_and(|(_, known)| *known != counts) {
-            return Err(enrolment::Refusal::Changed { client }.into());
+            let what = "its label counts are not those that it sent before".to_owned();
+            return Err(enrolment::Refusal::Changed { client, what }.into());
         }
         known.insert(client, (counted, counts));
         Ok(())

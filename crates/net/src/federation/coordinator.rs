@@ -38,6 +38,8 @@ pub struct Terms {
     /// The only clients that may take part; the first round waits for all of them. `None` if any listed client may join
     /// at any time.
     pub roster: Option<BTreeSet<ClientId>>,
+    /// The clients' names, as far as they are known.
+    pub names: BTreeMap<ClientId, String>,
     /// The schema of the clients' tables, if they are tables.
     pub tables: Option<Arc<TableSchema>>,
     /// Whether clients evaluate models, since the server has no test set.
@@ -79,6 +81,15 @@ impl Coordinator {
 
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The names of clients; of those without one, their numbers.
+    pub(crate) fn names(&self, clients: &[ClientId]) -> Vec<String> {
+        let name = |client: &ClientId| match self.terms.names.get(client) {
+            Some(name) => name.clone(),
+            None => format!("client {client}"),
+        };
+        clients.iter().map(name).collect()
     }
 
     /// Wakes waiting clients.

@@ -90,6 +90,8 @@ pub enum Event {
         round: u32,
         /// Clients that have not answered.
         clients: Vec<ClientId>,
+        /// Their names.
+        names: Vec<String>,
     },
     /// A round was closed and takes no more answers.
     Closed {
@@ -160,7 +162,9 @@ impl fmt::Display for Event {
                 write!(f, "round {round}: client {client} has no update: {why}")
             }
             Self::Full { why } => write!(f, "a connection could not be accepted: {why}"),
-            Self::Waiting { round, clients } => write!(f, "round {round}: waiting for clients {clients:?}"),
+            Self::Waiting { round, names, .. } => {
+                write!(f, "round {round}: waiting for {}", names.join(", "))
+            }
             Self::Closed { round, accepted, late } if late.is_empty() => {
                 write!(f, "round {round}: closed with {accepted} updates")
             }

@@ -2,6 +2,7 @@
 
 use crate::federation::phase::{Evaluating, Inner, Open, Phase};
 use crate::federation::stored::Reply;
+use crate::federation::table_schema::waiting_for_columns;
 use crate::federation::{Coordinator, Event};
 use crate::wire;
 use fedtvd_core::labels::Reference;
@@ -50,12 +51,14 @@ impl Coordinator {
             let (round, clients) = (inner.enrolled.round + 1, inner.absent(self.terms.roster.as_ref()));
             let enrolled = inner.histograms.as_ref().map_or(inner.enrolled.roster.len(), BTreeMap::len);
             drop(inner);
-            let clients = self.untold().unwrap_or(clients);
-            (self.log)(&if clients.is_empty() {
-                let note = format!("round {round}: waiting for more clients; {enrolled} enrolled");
-                Event::Note { note }
-            } else {
-                Event::Waiting { round, clients }
+            let (names, owed) = (self.names(&clients), self.untold());
+            (self.log)(&match owed {
+                Some(owed) => Event::Note { note: waiting_for_columns(&self.names(&owed)) },
+                None if clients.is_empty() => {
+                    let note = format!("round {round}: waiting for more clients; {enrolled} enrolled");
+                    Event::Note { note }
+                }
+                None => Event::Waiting { round, clients, names },
             });
         }
     }
@@ -107,7 +110,8 @@ impl Coordinator {
             if let Phase::Training(open) = &inner.phase {
                 let (round, clients) = (open.round + 1, open.missing());
                 drop(inner);
-                (self.log)(&Event::Waiting { round, clients });
+                let names = self.names(&clients);
+                (self.log)(&Event::Waiting { round, clients, names });
             }
         };
         let Phase::Training(open) = std::mem::replace(&mut inner.phase, Phase::Between) else {

@@ -24,7 +24,7 @@ use fedtvd_run::rounds::Rounds;
 use fedtvd_run::runner::Runner;
 use fedtvd_run::setup::{SetupError, network_for};
 use fedtvd_run::simulation::SimulationError;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -43,6 +43,8 @@ pub struct Options {
     pub clients_evaluate: bool,
     /// Number of threads that evaluate the model on the server.
     pub workers: usize,
+    /// The clients' names, as far as they are known.
+    pub names: BTreeMap<ClientId, String>,
     /// The round to go back to before the run continues; 0 for the start.
     pub rollback: Option<u32>,
 }
@@ -193,6 +195,7 @@ pub fn prepare(
         flip: experiment.data.flip,
         rounds: experiment.rounds,
         roster: options.roster,
+        names: options.names,
         tables,
         clients_evaluate: matches!(evaluator, Evaluator::Clients(_)),
     };

@@ -4,6 +4,7 @@ use crate::client::{Connection, ConnectionError, Security};
 use crate::federation::Coordinator;
 use crate::federation::phase::Phase;
 use crate::federation::stored::Reply;
+use crate::federation::table_schema::waiting_for_columns;
 use fedtvd_core::round::{ClientId, Mode};
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
@@ -17,7 +18,7 @@ pub struct Status {
     pub strategy: String,
     /// How far clients' claims are trusted.
     pub mode: Mode,
-    /// The phase: gathering, training, judging (clients evaluate the model) or finished.
+    /// The phase: columns (statistics of tables' columns are collected), gathering, training, judging (clients evaluate the model) or finished.
     pub phase: String,
     /// The current round, counted from 1.
     pub round: u32,
@@ -35,6 +36,8 @@ pub struct Status {
     pub answered: Vec<ClientId>,
     /// Clients that the round, or its start, waits for: their enrolment, or the statistics of their columns.
     pub waiting_for: Vec<ClientId>,
+    /// Their names.
+    pub waiting_for_names: Vec<String>,
     /// All clients that were in contact.
     pub clients: Vec<ClientStatus>,
 }
@@ -57,6 +60,7 @@ pub struct ClientStatus {
 impl Coordinator {
     /// The current status.
     pub fn status(&self) -> Status {
+        // Before the lock: a client that sends statistics holds theirs while it takes it.
         let untold = self.untold();
         let inner = self.inner();
         let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
@@ -92,11 +96,12 @@ impl Coordinator {
         }
         if matches!(inner.phase, Phase::Between) {
             // Clients that wait for the others' statistics have not enrolled either, but they have done their part.
-            waiting_for = untold.unwrap_or_else(|| inner.absent(self.terms.roster.as_ref()));
+            waiting_for = untold.clone().unwrap_or_else(|| inner.absent(self.terms.roster.as_ref()));
         }
         answered.sort_unstable();
         waiting_for.sort_unstable();
         let (phase, open) = match &inner.phase {
+            Phase::Between if untold.is_some() => ("columns", None),
             Phase::Between => ("gathering", None),
             Phase::Training(open) => ("training", Some(open)),
             Phase::Evaluating(_) => ("judging", None),
@@ -114,6 +119,7 @@ impl Coordinator {
             accuracy: inner.accuracy.filter(|accuracy| accuracy.is_finite()),
             roster: inner.enrolled.roster.len(),
             answered,
+            waiting_for_names: self.names(&waiting_for),
             waiting_for,
             clients,
         }
@@ -154,7 +160,11 @@ impl Status {
             let _ = writeln!(text, "open for {open:.0} s, {limit}");
         }
         if !self.waiting_for.is_empty() {
-            let _ = writeln!(text, "waiting for clients {:?}", self.waiting_for);
+            let waiting = match self.phase.as_str() {
+                "columns" => waiting_for_columns(&self.waiting_for_names),
+                _ => format!("waiting for {}", self.waiting_for_names.join(", ")),
+            };
+            let _ = writeln!(text, "{waiting}");
         }
         for client in &self.clients {
             let _ = writeln!(

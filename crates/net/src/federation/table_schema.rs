@@ -91,16 +91,16 @@ impl Coordinator {
         let moments = checked(member, statistics, &tables.source, self.terms.run.mode)?;
         let client = member.id;
         if progress.told.get(&client).is_some_and(|known| *known != moments) {
-            return Err(enrolment::Refusal::Changed { client }.into());
+            let what = "the statistics of its columns are not those that it sent before".to_owned();
+            return Err(enrolment::Refusal::Changed { client, what }.into());
         }
         let new = progress.told.insert(client, moments).is_none();
         let owed = self.owed(&progress);
         if !owed.is_empty() {
             drop(progress);
             if new {
-                let note = format!(
-                    "client {client} sent the statistics of its columns; those of {owed:?} are missing"
-                );
+                let waiting = waiting_for_columns(&self.names(&owed));
+                let note = format!("{} sent the statistics of its columns; {waiting}", member.name);
                 (self.log)(&Event::Note { note });
             }
             return Ok(None);
@@ -143,6 +143,11 @@ impl Coordinator {
         self.notify_clients();
         Ok(Some(text))
     }
+}
+
+/// A sentence about the clients whose statistics are missing.
+pub(crate) fn waiting_for_columns(names: &[String]) -> String {
+    format!("waiting for the statistics of the columns of {}", names.join(", "))
 }
 
 /// A client's moments, with no more values than its certificate allows.

@@ -40,7 +40,9 @@ fn configured(stage: &Stage, mode: &str) -> Config {
 async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
     let stage = Stage::new(2);
     let config = configured(&stage, "paper");
-    let options = || Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let names = || [(1, "paris".to_owned())].into();
+    let options =
+        || Options { roster: Some([0, 1].into()), workers: 1, names: names(), ..Options::default() };
     let running = stage.serve("run", &config, options());
     let mut zero = running.puppet(&stage, 0).await;
     let run = zero.welcome.run.clone();
@@ -58,6 +60,8 @@ async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
     ] {
         assert_eq!(code(zero.link.columns(told(&run, bad)).await.map(drop)), "columns-invalid", "{bad:?}");
     }
+    let status = running.coordinator.status();
+    assert_eq!((status.phase.as_str(), &status.waiting_for), ("columns", &vec![0, 1]));
     let mut one = running.puppet(&stage, 1).await;
     let early = one.enrolment(&[10, 10], &Reference::uniform(2), Ask::Distance);
     assert_eq!(code(one.link.enrol(early).await), "schema-open");
@@ -66,19 +70,21 @@ async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
         let told = told(&run, &good);
         async move { (zero.link.columns(told).await.unwrap(), zero) }
     });
-    // The one that waits is not the one that is waited for.
-    stage.until(|event| match event {
-        Event::Note { note } if note.starts_with("client 0 sent") => {
-            Some(assert!(note.contains("[1] are missing")))
-        }
-        _ => None,
+    let note =
+        "client-0 sent the statistics of its columns; waiting for the statistics of the columns of paris";
+    tokio::task::block_in_place(|| {
+        stage.until(|event| matches!(event, Event::Note { note: said } if said == note).then_some(()));
     });
+    let text = running.coordinator.status().text();
+    assert!(text.contains("\nwaiting for the statistics of the columns of paris\n"), "{text}");
+    // The one that waits is not the one that is waited for.
     assert_eq!(running.coordinator.status().waiting_for, [1]);
     let (few, rest) = ((0, 0.0, 0.0), (50, 150.0, 5000.0));
     let complete = one.link.columns(told(&run, &[few, rest])).await.unwrap();
     let (same, mut zero) = first.await.unwrap();
     assert_eq!(complete, same);
     assert_eq!(running.coordinator.status().waiting_for, [0, 1], "now for their enrolment");
+    assert_eq!(running.coordinator.status().phase, "gathering");
     // Client 1 has too few ages: those of client 0 count alone. Pressures: 130 and 150, each with a variance of 100.
     for line in ["centre = 40.0\nscale = 10.0\n", "centre = 140.0\nscale = 14.14213562373"] {
         assert!(complete.contains(line), "{complete}");

@@ -308,10 +308,13 @@ fn a_run_is_resumed_with_the_roster_that_it_was_started_with_and_an_empty_roster
 #[tokio::test(flavor = "multi_thread")]
 async fn the_status_shows_who_is_missing_before_the_first_round() {
     let stage = Stage::new(3);
-    let options = Options { roster: Some([0, 1, 2].into()), workers: 1, ..Options::default() };
+    let names = [(2, "rome".to_owned())].into();
+    let options = Options { roster: Some([0, 1, 2].into()), workers: 1, names, ..Options::default() };
     let running = stage.serve("run", &config(&SETTINGS), options);
     running.puppet(&stage, 1).await.enrol().await.unwrap();
-    assert_eq!(running.coordinator.status().waiting_for, [0, 2]);
+    let status = running.coordinator.status();
+    assert_eq!(status.waiting_for, [0, 2]);
+    assert!(status.text().contains("\nwaiting for client 0, rome\n"), "{}", status.text());
     running.stop();
 }
 

@@ -21,3 +21,4 @@ mod recent;
 
 pub use detector::Detector;
 pub use failed_updates::{FailedUpdates, failed, is_absence};
+pub use recent::magnitude;

@@ -49,8 +49,8 @@ pub(super) fn times(ratio: f64) -> String {
     }
 }
 
-/// A magnitude for people.
-pub(super) fn magnitude(value: f64) -> String {
+/// A magnitude for people: with an exponent only if it is very large or small.
+pub fn magnitude(value: f64) -> String {
     match value {
         0.001..1000.0 => format!("{value:.3}"),
         _ => format!("{value:.1e}"),
