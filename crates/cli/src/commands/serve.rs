@@ -9,7 +9,7 @@ use clap::Args;
 use fedtvd_core::round::{ClientFailure, ClientId, ClientRecord, Mode, RoundRecord, Screened};
 use fedtvd_net::client::Security;
 use fedtvd_net::federation::{
-    Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
+    Audit, Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
 };
 use fedtvd_net::identity::AllowList;
 use fedtvd_net::server::{Keys, Server, Signal, rate_limited};
@@ -116,9 +116,13 @@ impl Serve {
         };
         let folder = out.join("federation");
         let events = Arc::new(EventLog::new(folder.join("log.jsonl"), self.log, self.output.quiet));
+        let audit = Arc::new(Audit::new(&folder));
         let log = rate_limited({
-            let events = Arc::clone(&events);
-            Arc::new(move |event: &Event| events.write(event))
+            let (events, audit) = (Arc::clone(&events), Arc::clone(&audit));
+            Arc::new(move |event: &Event| {
+                audit.event(event);
+                events.write(event);
+            })
         });
         let prepared = prepare(config.as_ref(), &self.configured.places(), &out, options, log.clone());
         let Ready { coordinator, work } = prepared.map_err(failure)?;
@@ -140,13 +144,14 @@ impl Serve {
                 log(&Event::Note { note });
                 summary
             }
-            Work::Rounds(runner) => match self.rounds(runner, &log)? {
+            Work::Rounds(runner) => match self.rounds(runner, &log, &audit)? {
                 End::Done(summary) => summary,
                 End::Stopped(rounds) => return self.stopped(rounds, coordinator.status().rounds, &out, &log),
             },
         };
         farewell(&coordinator, &out, &summary, Duration::from_secs(self.farewell.into())).map_err(failure)?;
         drop(server);
+        log(&Event::Note { note: format!("finished after round {}", summary.rounds) });
         conclude(&summary, self.output)
     }
 
@@ -177,7 +182,7 @@ impl Serve {
     }
 
     /// Runs the remaining rounds.
-    fn rounds(&self, runner: Runner, log: &Log) -> Result<End, Failure> {
+    fn rounds(&self, runner: Runner, log: &Log, audit: &Audit) -> Result<End, Failure> {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
@@ -191,6 +196,7 @@ impl Serve {
         }
         let show = &mut |line: &RoundRecord| {
             self.show(line);
+            audit.model(line.round, &line.model_hash, line.unchanged.as_deref());
             for (client, why) in
                 line.clients.iter().filter_map(|client| Some((client.client, screened(client)?)))
             {

@@ -176,3 +176,40 @@ fn evaluating_an_unfinished_federation_says_how_to_look_at_it_or_to_continue_it(
     );
     assert_eq!(fedtvd(&["evaluate", &out]).err, format!("fedtvd: {out} has no model yet: {advice}"));
 }
+
+#[test]
+fn the_audit_log_of_a_federation_is_unbroken_and_a_changed_line_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run").display().to_string();
+    let script = "set -e
+        fedtvd certs init
+        fedtvd certs issue berlin
+        fedtvd split --quiet --set split.clients=1 --set split.holdout=0.1 --export sites --out split
+        fedtvd serve --quiet --listen 127.0.0.1:0 --out run --set rounds=2 --set local.epochs=1 \\
+            --set model.name=logistic --set strategy.mode=paper &
+        fedtvd join @run/federation/address sites/client-000 --identity certs/clients/berlin
+        wait";
+    script_succeeds(script, folder.path());
+    let answer = fedtvd(&["audit", &out, "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let view: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    same_fields("audit", &shown("audit"), &view);
+    assert_eq!((&view["accepted"]["0"], &view["events"]["model"]), (&2.into(), &2.into()));
+    let head = view["head"].as_str().unwrap();
+    assert_eq!(fedtvd(&["audit", &out, "--head", head]).code, 0);
+    let path = folder.path().join("run/federation/audit.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let accepted = text.lines().position(|line| line.contains("\"accepted\"")).unwrap();
+    let line = text.lines().nth(accepted).unwrap();
+    let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(entry["certificate"].as_str().unwrap().len(), 64);
+    assert_eq!(entry["event"], "accepted");
+    assert!(entry["peer"].as_str().unwrap().starts_with("127.0.0.1:") && entry["hash"] != entry["update"]);
+    assert_eq!(entry["update"].as_str().unwrap().len(), 64);
+    fs::write(&path, text.replace(line, &line.replace("\"client\":0", "\"client\":1"))).unwrap();
+    let broken = fedtvd(&["audit", &out]);
+    assert_eq!(broken.code, 1);
+    assert!(broken.err.contains(&format!("line {} was changed", accepted + 1)), "{}", broken.err);
+    fs::write(&path, text.lines().map(|line| format!("{line}\n")).skip(1).collect::<String>()).unwrap();
+    assert!(fedtvd(&["audit", &out]).err.contains("line 1 does not follow line 0"));
+}

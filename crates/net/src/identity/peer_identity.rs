@@ -27,6 +27,8 @@ pub(crate) enum Authentication {
 pub(crate) struct Caller {
     pub(crate) name: Option<String>,
     pub(crate) address: String,
+    /// SHA-256 of its certificate; none without TLS.
+    pub(crate) certificate: Option<String>,
     pub(crate) role: Result<Role, Refusal>,
 }
 
@@ -43,20 +45,26 @@ impl Authentication {
     /// Who is at the other end of a connection and claims this of itself.
     pub(crate) fn caller(&self, peer: Option<&Peer>, claimed: &str, log: &Log) -> Caller {
         let address = peer.map_or_else(|| "-".to_owned(), |peer| peer.address.clone());
+        let certificate = peer.and_then(|peer| peer.certificate.as_deref()).map(str::to_owned);
+        let member = |id, name, max_size| {
+            let (peer, certificate) = (address.clone(), certificate.clone());
+            Ok(Role::Client(Member { id, name, max_size, peer, certificate }))
+        };
         match self {
             Self::Claimed => {
                 let name: String = claimed.chars().take(LONGEST_NAME).collect();
                 let role = match claimed.parse() {
-                    Ok(id) => Ok(Role::Client(Member { id, name: name.clone(), max_size: u64::MAX })),
+                    Ok(id) => member(id, name.clone(), u64::MAX),
                     Err(_) if claimed == "operator" => Ok(Role::Operator),
                     Err(_) => Err(Refusal::NoName(name.clone())),
                 };
-                Caller { name: Some(name), address, role }
+                Caller { name: Some(name), address, certificate, role }
             }
             Self::Certificates { list, operator } => {
-                let fingerprint = peer.and_then(|peer| peer.certificate.as_deref()).unwrap_or("none");
+                let fingerprint = certificate.as_deref().unwrap_or("none");
                 if fingerprint == operator {
-                    return Caller { name: Some("operator".to_owned()), address, role: Ok(Role::Operator) };
+                    let name = Some("operator".to_owned());
+                    return Caller { name, address, certificate, role: Ok(Role::Operator) };
                 }
                 let (list, error) = list.current();
                 log_stale(error, log);
@@ -64,12 +72,9 @@ impl Authentication {
                 let role = match listed {
                     None => Err(Refusal::Unknown(fingerprint.to_owned())),
                     Some(entry) if entry.revoked => Err(Refusal::Revoked(entry.name.clone())),
-                    Some(entry) => {
-                        let (name, max_size) = (entry.name.clone(), entry.max_size);
-                        Ok(Role::Client(Member { id: entry.id, name, max_size }))
-                    }
+                    Some(entry) => member(entry.id, entry.name.clone(), entry.max_size),
                 };
-                Caller { name: listed.map(|entry| entry.name.clone()), address, role }
+                Caller { name: listed.map(|entry| entry.name.clone()), address, certificate, role }
             }
         }
     }
