@@ -12,7 +12,7 @@ use fedtvd_net::federation::{
     Audit, Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
 };
 use fedtvd_net::identity::AllowList;
-use fedtvd_net::server::{Keys, Server, Signal, rate_limited};
+use fedtvd_net::server::{Keys, Metrics, Server, Signal, rate_limited};
 use fedtvd_run::configuration::Config;
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::runner::{End, Runner};
@@ -75,6 +75,10 @@ pub(crate) struct Serve {
     /// Show the status of the server that is running with this --out
     #[arg(long)]
     status: bool,
+    /// Answer /metrics (for Prometheus) and /health over HTTP, without authentication, at this address, such as
+    /// 127.0.0.1:9464; with port 0, a free port is chosen
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Format of log lines on stderr
     #[arg(long, value_enum, default_value_t = Format::Text)]
     log: Format,
@@ -124,6 +128,15 @@ impl Serve {
                 events.write(event);
             })
         });
+        let metrics = Metrics::default();
+        // Refusals that the log leaves out are counted, too.
+        let log: Log = {
+            let metrics = metrics.clone();
+            Arc::new(move |event: &Event| {
+                metrics.event(event);
+                log(event);
+            })
+        };
         let prepared = prepare(config.as_ref(), &self.configured.places(), &out, options, log.clone());
         let Ready { coordinator, work } = prepared.map_err(failure)?;
         let listener = TcpListener::bind(self.listen)
@@ -135,6 +148,7 @@ impl Serve {
         fedtvd_run::directory::files::write(&folder.join("address"), address.as_bytes())
             .map_err(Failure::work)?;
         log(&Event::Listening { address });
+        self.monitor(&server, &metrics, &log)?;
         let summary = match work {
             Work::Farewell(summary) => {
                 let note = format!(
@@ -144,7 +158,7 @@ impl Serve {
                 log(&Event::Note { note });
                 summary
             }
-            Work::Rounds(runner) => match self.rounds(runner, &log, &audit)? {
+            Work::Rounds(runner) => match self.rounds(runner, &log, &audit, &metrics)? {
                 End::Done(summary) => summary,
                 End::Stopped(rounds) => return self.stopped(rounds, coordinator.status().rounds, &out, &log),
             },
@@ -182,7 +196,7 @@ impl Serve {
     }
 
     /// Runs the remaining rounds.
-    fn rounds(&self, runner: Runner, log: &Log, audit: &Audit) -> Result<End, Failure> {
+    fn rounds(&self, runner: Runner, log: &Log, audit: &Audit, metrics: &Metrics) -> Result<End, Failure> {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
@@ -196,6 +210,7 @@ impl Serve {
         }
         let show = &mut |line: &RoundRecord| {
             self.show(line);
+            metrics.round(line);
             audit.model(line.round, &line.model_hash, line.unchanged.as_deref());
             for (client, why) in
                 line.clients.iter().filter_map(|client| Some((client.client, screened(client)?)))
@@ -207,6 +222,21 @@ impl Serve {
             }
         };
         runner.run(&AtomicBool::new(false), show).map_err(run_failure)
+    }
+
+    /// Answers requests for metrics, if asked to.
+    fn monitor(&self, server: &Server, metrics: &Metrics, log: &Log) -> Result<(), Failure> {
+        let Some(address) = self.metrics else { return Ok(()) };
+        let listener = TcpListener::bind(address)
+            .with_context(|| format!("listening on {address} for --metrics"))
+            .map_err(Failure::Work)?;
+        let at = server.monitor(listener, metrics.clone()).map_err(Failure::work)?;
+        let open = match at.ip().is_loopback() {
+            true => "",
+            false => "; anyone who can reach this address can read them",
+        };
+        log(&Event::Note { note: format!("metrics and health at http://{at}{open}") });
+        Ok(())
     }
 
     /// Says what is saved and how to resume.

@@ -2,8 +2,8 @@
 
 use crate::federation::admission::Member;
 use crate::federation::{Event, Log};
-use crate::identity::AllowError;
 use crate::identity::allow_list::Watched;
+use crate::identity::{AllowError, AllowList};
 use crate::server::connections::Peer;
 use crate::server::refusal::Refusal;
 use fedtvd_core::round::ClientId;
@@ -76,6 +76,14 @@ impl Authentication {
                 };
                 Caller { name: listed.map(|entry| entry.name.clone()), address, certificate, role }
             }
+        }
+    }
+
+    /// The list of clients; none without TLS.
+    pub(crate) fn list(&self) -> Option<Arc<AllowList>> {
+        match self {
+            Self::Claimed => None,
+            Self::Certificates { list, .. } => Some(list.current().0),
         }
     }
 

@@ -3,12 +3,15 @@
 //!
 //! `listener` starts it, `connections` does the TLS handshakes, `service` identifies callers and answers requests,
 //! `dispatch` sends work to clients, `receive` stores uploads, `refusal` lists the reasons to refuse a request, and
-//! `upload_limit` and `log_limit` are limits. `signals` are those of the operating system.
+//! `upload_limit` and `log_limit` are limits. `signals` are those of the operating system;
+//! `monitoring` answers requests for `metrics`.
 
 pub(crate) mod connections;
 pub(crate) mod dispatch;
 mod listener;
 mod log_limit;
+mod metrics;
+mod monitoring;
 pub(crate) mod receive;
 pub(crate) mod refusal;
 pub(crate) mod service;
@@ -17,4 +20,5 @@ pub(crate) mod upload_limit;
 
 pub use listener::{Keys, KeysError, Server};
 pub use log_limit::rate_limited;
+pub use metrics::Metrics;
 pub use signals::Signal;

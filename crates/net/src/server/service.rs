@@ -5,6 +5,7 @@ use crate::federation::{Coordinator, Event};
 use crate::identity::peer_identity::{Authentication, Caller, Role};
 use crate::server::connections::Peer;
 use crate::server::dispatch::POLL;
+use crate::server::metrics::Metrics;
 use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
@@ -73,6 +74,17 @@ impl Guard {
         if let Some(valid) = authentication.valid(&coordinator.log) {
             coordinator.allow(valid);
         }
+    }
+
+    /// All numbers, for Prometheus.
+    pub(crate) fn metrics(&self, metrics: &Metrics) -> String {
+        let FederationService { authentication, coordinator, .. } = &*self.service;
+        metrics.text(&coordinator.status(), authentication.list().as_deref())
+    }
+
+    /// Why the federation makes no progress, if it does not.
+    pub(crate) fn trouble(&self, metrics: &Metrics) -> Option<String> {
+        metrics.trouble(&self.service.coordinator)
     }
 
     async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
