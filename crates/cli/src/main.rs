@@ -10,8 +10,8 @@ mod terminal;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use commands::{
-    certs, compare, completions, data, evaluate, init, join, models, predict, report, reproduce, resume, run,
-    serve, split, strategies, sweep, verify, weights,
+    audit, certs, compare, completions, data, evaluate, init, join, models, predict, report, reproduce,
+    resume, run, serve, split, strategies, sweep, verify, weights,
 };
 use request::{Failure, eprint_line};
 use std::process::ExitCode;
@@ -62,6 +62,8 @@ enum Command {
     Serve(serve::Serve),
     /// Join a federation as a client, with local data
     Join(join::Join),
+    /// Check the audit log of a federation
+    Audit(audit::Audit),
     /// Create, revoke and list the certificates of a federation
     Certs(certs::Certs),
     /// Print a completion script for a shell
@@ -87,6 +89,7 @@ fn main() -> ExitCode {
         Command::Models(models) => models.answer(),
         Command::Serve(serve) => serve.answer(),
         Command::Join(join) => join.answer(),
+        Command::Audit(audit) => audit.answer(),
         Command::Certs(certs) => certs.answer(),
         Command::Completions(completions) => completions.answer(Cli::command()),
     };

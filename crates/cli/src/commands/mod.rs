@@ -1,6 +1,7 @@
 //! One file per subcommand, with its options and its output. Code that several share is in `request`, `terminal` and
 //! `output`; everything else is in the library crates. A new subcommand is a file here and two lines in `main`.
 
+pub(crate) mod audit;
 pub(crate) mod certs;
 pub(crate) mod compare;
 pub(crate) mod completions;

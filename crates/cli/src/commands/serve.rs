@@ -9,10 +9,10 @@ use clap::Args;
 use fedtvd_core::round::{ClientFailure, ClientId, ClientRecord, Mode, RoundRecord, Screened};
 use fedtvd_net::client::Security;
 use fedtvd_net::federation::{
-    Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
+    Audit, Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
 };
 use fedtvd_net::identity::AllowList;
-use fedtvd_net::server::{Keys, Server, Signal, rate_limited};
+use fedtvd_net::server::{Keys, Metrics, Server, Signal, rate_limited};
 use fedtvd_run::collapse::magnitude;
 use fedtvd_run::configuration::Config;
 use fedtvd_run::directory::RunDirectory;
@@ -76,6 +76,10 @@ pub(crate) struct Serve {
     /// Show the status of the server that is running with this --out
     #[arg(long)]
     status: bool,
+    /// Answer /metrics (for Prometheus) and /health over HTTP, without authentication, at this address, such as
+    /// 127.0.0.1:9464; with port 0, a free port is chosen
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
     /// Format of log lines on stderr
     #[arg(long, value_enum, default_value_t = Format::Text)]
     log: Format,
@@ -118,10 +122,23 @@ impl Serve {
         };
         let folder = out.join("federation");
         let events = Arc::new(EventLog::new(folder.join("log.jsonl"), self.log, self.output.quiet));
+        let audit = Arc::new(Audit::new(&folder));
         let log = rate_limited({
-            let events = Arc::clone(&events);
-            Arc::new(move |event: &Event| events.write(event))
+            let (events, audit) = (Arc::clone(&events), Arc::clone(&audit));
+            Arc::new(move |event: &Event| {
+                audit.event(event);
+                events.write(event);
+            })
         });
+        let metrics = Metrics::default();
+        // Refusals that the log leaves out are counted, too.
+        let log: Log = {
+            let metrics = metrics.clone();
+            Arc::new(move |event: &Event| {
+                metrics.event(event);
+                log(event);
+            })
+        };
         let prepared = prepare(config.as_ref(), &self.configured.places(), &out, options, log.clone());
         let Ready { coordinator, work } = prepared.map_err(failure)?;
         let listener = TcpListener::bind(self.listen)
@@ -133,6 +150,7 @@ impl Serve {
         fedtvd_run::directory::files::write(&folder.join("address"), address.as_bytes())
             .map_err(Failure::work)?;
         log(&Event::Listening { address });
+        self.monitor(&server, &metrics, &log)?;
         let summary = match work {
             Work::Farewell(summary) => {
                 let note = format!(
@@ -142,13 +160,14 @@ impl Serve {
                 log(&Event::Note { note });
                 summary
             }
-            Work::Rounds(runner) => match self.rounds(runner, &log)? {
+            Work::Rounds(runner) => match self.rounds(runner, &log, &audit, &metrics)? {
                 End::Done(summary) => summary,
                 End::Stopped(rounds) => return self.stopped(rounds, coordinator.status().rounds, &out, &log),
             },
         };
         farewell(&coordinator, &out, &summary, Duration::from_secs(self.farewell.into())).map_err(failure)?;
         drop(server);
+        log(&Event::Note { note: format!("finished after round {}", summary.rounds) });
         conclude(&summary, self.output)
     }
 
@@ -179,7 +198,7 @@ impl Serve {
     }
 
     /// Runs the remaining rounds.
-    fn rounds(&self, runner: Runner, log: &Log) -> Result<End, Failure> {
+    fn rounds(&self, runner: Runner, log: &Log, audit: &Audit, metrics: &Metrics) -> Result<End, Failure> {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
@@ -193,6 +212,8 @@ impl Serve {
         }
         let show = &mut |line: &RoundRecord| {
             self.show(line);
+            metrics.round(line);
+            audit.model(line.round, &line.model_hash, line.unchanged.as_deref());
             for (client, why) in
                 line.clients.iter().filter_map(|client| Some((client.client, screened(client)?)))
             {
@@ -203,6 +224,21 @@ impl Serve {
             }
         };
         runner.run(&AtomicBool::new(false), show).map_err(run_failure)
+    }
+
+    /// Answers requests for metrics, if asked to.
+    fn monitor(&self, server: &Server, metrics: &Metrics, log: &Log) -> Result<(), Failure> {
+        let Some(address) = self.metrics else { return Ok(()) };
+        let listener = TcpListener::bind(address)
+            .with_context(|| format!("listening on {address} for --metrics"))
+            .map_err(Failure::Work)?;
+        let at = server.monitor(listener, metrics.clone()).map_err(Failure::work)?;
+        let open = match at.ip().is_loopback() {
+            true => "",
+            false => "; anyone who can reach this address can read them",
+        };
+        log(&Event::Note { note: format!("metrics and health at http://{at}{open}") });
+        Ok(())
     }
 
     /// Says what is saved and how to resume.

@@ -174,3 +174,94 @@ fn evaluating_an_unfinished_federation_says_how_to_look_at_it_or_to_continue_it(
     );
     assert_eq!(fedtvd(&["evaluate", &out]).err, format!("fedtvd: {out} has no model yet: {advice}"));
 }
+
+#[test]
+fn the_audit_log_of_a_federation_is_unbroken_and_a_changed_line_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run").display().to_string();
+    let script = "set -e
+        fedtvd certs init
+        fedtvd certs issue berlin
+        fedtvd split --quiet --set split.clients=1 --set split.holdout=0.1 --export sites --out split
+        fedtvd serve --quiet --listen 127.0.0.1:0 --out run --set rounds=2 --set local.epochs=1 \\
+            --set model.name=logistic --set strategy.mode=paper &
+        fedtvd join @run/federation/address sites/client-000 --identity certs/clients/berlin
+        wait";
+    script_succeeds(script, folder.path());
+    let answer = fedtvd(&["audit", &out, "--json"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let view: serde_json::Value = serde_json::from_str(&answer.out).unwrap();
+    same_fields("audit", &shown("audit"), &view);
+    assert_eq!((&view["accepted"]["0"], &view["events"]["model"]), (&2.into(), &2.into()));
+    let head = view["head"].as_str().unwrap();
+    assert_eq!(fedtvd(&["audit", &out, "--head", head]).code, 0);
+    let path = folder.path().join("run/federation/audit.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let accepted = text.lines().position(|line| line.contains("\"accepted\"")).unwrap();
+    let line = text.lines().nth(accepted).unwrap();
+    let entry: serde_json::Value = serde_json::from_str(line).unwrap();
+    assert_eq!(entry["certificate"].as_str().unwrap().len(), 64);
+    assert_eq!(entry["event"], "accepted");
+    assert!(entry["peer"].as_str().unwrap().starts_with("127.0.0.1:") && entry["hash"] != entry["update"]);
+    assert_eq!(entry["update"].as_str().unwrap().len(), 64);
+    fs::write(&path, text.replace(line, &line.replace("\"client\":0", "\"client\":1"))).unwrap();
+    let broken = fedtvd(&["audit", &out]);
+    assert_eq!(broken.code, 1);
+    assert!(broken.err.contains(&format!("line {} was changed", accepted + 1)), "{}", broken.err);
+    fs::write(&path, text.lines().map(|line| format!("{line}\n")).skip(1).collect::<String>()).unwrap();
+    assert!(fedtvd(&["audit", &out]).err.contains("line 1 does not follow line 0"));
+}
+
+/// Sends bytes to an address; what comes back.
+fn exchange(address: &str, request: &[u8]) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    // A server that has seen enough closes before everything is sent.
+    let _ = stream.write_all(request);
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    String::from_utf8(answer).unwrap()
+}
+
+#[test]
+fn metrics_and_health_are_answered_and_hostile_requests_do_no_harm() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let mut options = two_sites(folder.path());
+    options.extend(["--metrics", "127.0.0.1:0"].map(str::to_owned));
+    let (server, mut log, at) = serve(&options, &place("run"));
+    let said = until(&mut log, "metrics and health at");
+    let address = said.rsplit_once("http://").unwrap().1;
+    let data = place("sites/client-000");
+    let _client = Process::start(&["join", &at, &data, "--plaintext", "0", "--state", &place("state")]);
+    until(&mut log, "client 0 (0) enrolled");
+    let metrics = exchange(address, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+    assert!(metrics.starts_with("HTTP/1.1 200 OK\r\n"), "{metrics}");
+    for line in [
+        "\nfedtvd_round 1\n",
+        "\nfedtvd_rounds_planned 2\n",
+        "\nfedtvd_clients_enrolled 1\n",
+        "\nfedtvd_clients_connected 1\n",
+        "\nfedtvd_updates_accepted_total 0\n",
+        "\n# TYPE fedtvd_refused_total counter\n",
+    ] {
+        assert!(metrics.contains(line), "{line} is not in {metrics}");
+    }
+    let health = || exchange(address, b"GET /health HTTP/1.0\r\n\r\n");
+    assert!(health().ends_with("\r\n\r\nok\n"), "{}", health());
+    // Connections that say nothing hold up nobody else for long, and go away by themselves.
+    let silent: Vec<_> = (0..20).map(|_| std::net::TcpStream::connect(address).unwrap()).collect();
+    let first = |request: &[u8]| exchange(address, request).lines().next().unwrap_or("").to_owned();
+    assert_eq!(first(b"POST /health HTTP/1.1\r\n\r\n"), "HTTP/1.1 405 Method Not Allowed");
+    drop(silent);
+    assert_eq!(first(b"GET /../../etc/passwd HTTP/1.1\r\n\r\n"), "HTTP/1.1 404 Not Found");
+    assert_eq!(first(b"\x16\x03\x01\x02\x00\r\n\r\n"), "HTTP/1.1 400 Bad Request");
+    assert_eq!(exchange(address, b"HEAD /health HTTP/1.1\r\n\r\n").matches("ok").count(), 0);
+    let long = [b"GET /metrics HTTP/1.1\r\nX: ".as_slice(), &vec![b'a'; 1 << 20]].concat();
+    let refused = first(&long);
+    assert!(refused.is_empty() || refused.starts_with("HTTP/1.1 431"), "{refused}");
+    assert!(health().starts_with("HTTP/1.1 200"));
+    server.signal("TERM");
+    assert_eq!(server.ends().0, Some(0));
+}

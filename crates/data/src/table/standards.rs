@@ -142,8 +142,8 @@ fn flaw(found: Standard, known: &[Moments], bounds: Option<[f64; 2]>) -> Option<
         None => known.iter().map(farthest).fold(0.0, f64::max),
     };
     let input = reach * (1.0 / scale);
-    (!scale.is_normal() || !(input <= f64::from(f32::MAX)))
-        .then(|| format!("so small that the input of a value {reach} from the centre overflows"))
+    let usable = scale.is_normal() && input <= f64::from(f32::MAX);
+    (!usable).then(|| format!("so small that the input of a value {reach} from the centre overflows"))
 }
 
 /// Centre and scale from the moments of clients that have values, of which there is at least one.

@@ -21,6 +21,10 @@ pub(crate) struct Member {
     pub name: String,
     /// Maximum number of training samples that it may claim.
     pub max_size: u64,
+    /// The address that its request came from.
+    pub peer: String,
+    /// SHA-256 of its certificate; none without TLS.
+    pub certificate: Option<String>,
 }
 
 /// Maximum number of hold-out samples of a client, so that sums over all clients cannot overflow.
@@ -31,12 +35,13 @@ pub(crate) enum Admission {
     /// The update was already accepted.
     Already,
     /// Its bytes should be sent.
-    Wanted(Arrival),
+    Wanted(Box<Arrival>),
 }
 
 /// An update that is being received. Dropping it removes the bytes received so far.
 pub(crate) struct Arrival {
     coordinator: Arc<Coordinator>,
+    member: Member,
     job: Job,
     /// Number of training samples of the client.
     size: u64,
@@ -115,7 +120,8 @@ impl Coordinator {
                 let note = format!("{name} claims {size} samples and counts with the {listed} listed for it");
                 (self.log)(&Event::Note { note });
             }
-            (self.log)(&Event::Enrolled { client, name, size });
+            let (peer, certificate) = (member.peer.clone(), member.certificate.clone());
+            (self.log)(&Event::Enrolled { client, name, size, peer, certificate });
         }
         self.notify_driver();
         Ok(())
@@ -206,8 +212,9 @@ impl Coordinator {
         drop(inner);
         let path = self.ledger.partial(round, client);
         let (hash, bytes) = (ticket.hash.clone(), ticket.bytes);
-        Ok(Admission::Wanted(Arrival {
+        Ok(Admission::Wanted(Box::new(Arrival {
             coordinator: Arc::clone(self),
+            member: member.clone(),
             job,
             size,
             client,
@@ -215,7 +222,7 @@ impl Coordinator {
             hash,
             bytes,
             path,
-        }))
+        })))
     }
 
     /// Number of values in an update.
@@ -307,7 +314,15 @@ impl Arrival {
             }
             Ok((head, checked)) => {
                 let update = StoredUpdate { hash: self.hash.clone(), bytes, head, checked };
-                let event = Event::Accepted { client, round: round + 1, bytes };
+                let Member { peer, certificate, .. } = self.member.clone();
+                let event = Event::Accepted {
+                    client,
+                    round: round + 1,
+                    bytes,
+                    update: self.hash.clone(),
+                    peer,
+                    certificate,
+                };
                 coordinator.answer(client, round, Reply::Update(update), Some(&event))
             }
         }

@@ -29,6 +29,8 @@ pub enum Event {
         client: Option<String>,
         /// The peer's address.
         peer: String,
+        /// SHA-256 of the peer's certificate; null without TLS.
+        certificate: Option<String>,
         /// The reason, as a code for scripts.
         code: &'static str,
         /// The reason, as a sentence.
@@ -42,6 +44,10 @@ pub enum Event {
         name: String,
         /// Its number of training samples.
         size: u64,
+        /// The peer's address.
+        peer: String,
+        /// SHA-256 of its certificate; null without TLS.
+        certificate: Option<String>,
     },
     /// A round began.
     Opened {
@@ -62,6 +68,12 @@ pub enum Event {
         round: u32,
         /// Its length.
         bytes: u64,
+        /// SHA-256 of the update.
+        update: String,
+        /// The peer's address.
+        peer: String,
+        /// SHA-256 of the client's certificate; null without TLS.
+        certificate: Option<String>,
     },
     /// A duplicate update; it counts once.
     Again {
@@ -139,10 +151,10 @@ impl fmt::Display for Event {
         match self {
             Self::Listening { address } => write!(f, "listening on {address}"),
             Self::Handshake { peer, code, why } => write!(f, "refused [{code}] {peer}: {why}"),
-            Self::Refused { client, peer, code, why } => {
+            Self::Refused { client, peer, code, why, .. } => {
                 write!(f, "refused [{code}] {} {peer}: {why}", client.as_deref().unwrap_or("-"))
             }
-            Self::Enrolled { client, name, size } => {
+            Self::Enrolled { client, name, size, .. } => {
                 write!(f, "client {client} ({name}) enrolled with {size} samples")
             }
             Self::Opened { round, asked, roster, deadline_seconds } => {
@@ -152,7 +164,7 @@ impl fmt::Display for Event {
                     None => write!(f, "; waiting for all of them"),
                 }
             }
-            Self::Accepted { client, round, bytes } => {
+            Self::Accepted { client, round, bytes, .. } => {
                 write!(f, "round {round}: update of client {client}, {bytes} bytes")
             }
             Self::Again { client, round } => {

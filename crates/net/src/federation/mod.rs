@@ -2,6 +2,8 @@
 //! that the loop over rounds uses.
 
 pub(crate) mod admission;
+pub(crate) mod audit;
+pub(crate) mod audit_check;
 pub(crate) mod coordinator;
 pub(crate) mod dataset_info;
 pub(crate) mod deadline;
@@ -20,6 +22,8 @@ pub(crate) mod status;
 pub(crate) mod stored;
 pub(crate) mod table_schema;
 
+pub use audit::Audit;
+pub use audit_check::{AuditError, AuditSummary, check_audit};
 pub use coordinator::Coordinator;
 pub use deadline::Deadline;
 pub use event::{Event, Log};

@@ -2,10 +2,10 @@
 
 use crate::federation::admission::Member;
 use crate::federation::{Event, Log};
-use crate::identity::AllowError;
 use crate::identity::allow_list::Watched;
 use crate::identity::certificate_file::CertificateFile;
 use crate::identity::tls::TlsError;
+use crate::identity::{AllowError, AllowList};
 use crate::server::connections::Peer;
 use crate::server::refusal::Refusal;
 use fedtvd_core::round::ClientId;
@@ -29,6 +29,8 @@ pub(crate) enum Authentication {
 pub(crate) struct Caller {
     pub(crate) name: Option<String>,
     pub(crate) address: String,
+    /// SHA-256 of its certificate; none without TLS.
+    pub(crate) certificate: Option<String>,
     pub(crate) role: Result<Role, Refusal>,
 }
 
@@ -53,23 +55,29 @@ impl Authentication {
     /// Who is at the other end of a connection and claims this of itself.
     pub(crate) fn caller(&self, peer: Option<&Peer>, claimed: &str, log: &Log) -> Caller {
         let address = peer.map_or_else(|| "-".to_owned(), |peer| peer.address.clone());
+        let certificate = peer.and_then(|peer| peer.certificate.as_deref()).map(str::to_owned);
+        let member = |id, name, max_size| {
+            let (peer, certificate) = (address.clone(), certificate.clone());
+            Ok(Role::Client(Member { id, name, max_size, peer, certificate }))
+        };
         match self {
             Self::Claimed => {
                 let name: String = claimed.chars().take(LONGEST_NAME).collect();
                 let role = match claimed.parse() {
-                    Ok(id) => Ok(Role::Client(Member { id, name: name.clone(), max_size: u64::MAX })),
+                    Ok(id) => member(id, name.clone(), u64::MAX),
                     Err(_) if claimed == "operator" => Ok(Role::Operator),
                     Err(_) => Err(Refusal::NoName(name.clone())),
                 };
-                Caller { name: Some(name), address, role }
+                Caller { name: Some(name), address, certificate, role }
             }
             Self::Certificates { list, own } => {
-                let fingerprint = peer.and_then(|peer| peer.certificate.as_deref()).unwrap_or("none");
+                let fingerprint = certificate.as_deref().unwrap_or("none");
                 let (list, error) = list.current();
                 log_stale(error, log);
                 let listed = list.find(fingerprint);
                 if listed.is_none() && is_own(own, fingerprint, log) {
-                    return Caller { name: Some("operator".to_owned()), address, role: Ok(Role::Operator) };
+                    let name = Some("operator".to_owned());
+                    return Caller { name, address, certificate, role: Ok(Role::Operator) };
                 }
                 let role = match listed {
                     None => Err(Refusal::Unknown(fingerprint.to_owned())),
@@ -78,13 +86,18 @@ impl Authentication {
                         let (name, expires) = (entry.name.clone(), entry.expires.clone());
                         Err(Refusal::Expired { name, expires })
                     }
-                    Some(entry) => {
-                        let (name, max_size) = (entry.name.clone(), entry.max_size);
-                        Ok(Role::Client(Member { id: entry.id, name, max_size }))
-                    }
+                    Some(entry) => member(entry.id, entry.name.clone(), entry.max_size),
                 };
-                Caller { name: listed.map(|entry| entry.name.clone()), address, role }
+                Caller { name: listed.map(|entry| entry.name.clone()), address, certificate, role }
             }
+        }
+    }
+
+    /// The list of clients; none without TLS.
+    pub(crate) fn list(&self) -> Option<Arc<AllowList>> {
+        match self {
+            Self::Claimed => None,
+            Self::Certificates { list, .. } => Some(list.current().0),
         }
     }
 

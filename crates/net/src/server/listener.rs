@@ -22,7 +22,7 @@ use tokio_rustls::rustls::ServerConfig;
 /// A running server; dropping it shuts it down.
 pub struct Server {
     pub(super) runtime: Option<Runtime>,
-    guard: Guard,
+    pub(super) guard: Guard,
     address: SocketAddr,
     /// Dropping it stops the server from accepting connections.
     open: Option<oneshot::Sender<()>>,

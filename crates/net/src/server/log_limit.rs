@@ -133,7 +133,7 @@ mod tests {
         let count = Arc::clone(&logged);
         let log = rate_limited(Arc::new(move |_: &Event| *count.lock().unwrap() += 1));
         for round in 0..100 {
-            log(&Event::Accepted { client: 1, round, bytes: 1 });
+            log(&Event::Alarm { round, alarm: String::new() });
             let peer = format!("127.0.0.1:{}", 1000 + round);
             log(&Event::Handshake { peer, code: "tls-failed", why: String::new() });
         }

@@ -4,12 +4,14 @@
 //! `listener` starts it, `connections` does the TLS handshakes, `open_connections` closes connections whose certificate is
 //! no longer valid, `service` identifies callers and answers requests, `dispatch` sends work to clients, `receive` stores
 //! uploads, `refusal` lists the reasons to refuse a request, and `upload_limit` and `log_limit` are limits. `signals` are those
-//! of the operating system.
+//! of the operating system; `monitoring` answers requests for `metrics`.
 
 pub(crate) mod connections;
 pub(crate) mod dispatch;
 mod listener;
 mod log_limit;
+mod metrics;
+mod monitoring;
 pub(crate) mod open_connections;
 pub(crate) mod receive;
 pub(crate) mod refusal;
@@ -19,4 +21,5 @@ pub(crate) mod upload_limit;
 
 pub use listener::{Keys, KeysError, Server};
 pub use log_limit::rate_limited;
+pub use metrics::Metrics;
 pub use signals::Signal;

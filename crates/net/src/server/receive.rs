@@ -56,7 +56,7 @@ impl FederationService {
                     // A client that was revoked during the upload is refused.
                     let service = Arc::clone(&self);
                     let still = move || service.caller(&caller).role.map(|_| ());
-                    receive(arrival, &mut pieces, open, still)
+                    receive(*arrival, &mut pieces, open, still)
                         .await
                         .map(|()| wire::Receipt { already: false })
                 }

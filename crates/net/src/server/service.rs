@@ -5,6 +5,7 @@ use crate::federation::{Coordinator, Event};
 use crate::identity::peer_identity::{Authentication, Caller, Role, Valid};
 use crate::server::connections::Peer;
 use crate::server::dispatch::POLL;
+use crate::server::metrics::Metrics;
 use crate::server::open_connections::OpenConnections;
 use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
@@ -82,19 +83,30 @@ impl Guard {
         }
     }
 
+    /// All numbers, for Prometheus.
+    pub(crate) fn metrics(&self, metrics: &Metrics) -> String {
+        let FederationService { authentication, coordinator, .. } = &*self.service;
+        metrics.text(&coordinator.status(), authentication.list().as_deref())
+    }
+
+    /// Why the federation makes no progress, if it does not.
+    pub(crate) fn trouble(&self, metrics: &Metrics) -> Option<String> {
+        metrics.trouble(&self.service.coordinator)
+    }
+
     async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
         let Self { service, mut small, mut large } = self;
         // Callers without permission are refused before anything of the request is read.
         let claimed = request.headers().get(CLIENT).and_then(|claimed| claimed.to_str().ok()).unwrap_or("");
         let peer = request.extensions().get::<Peer>();
-        let Caller { name, address, role } =
+        let Caller { name, address, certificate, role } =
             service.authentication.caller(peer, claimed, &service.coordinator.log);
         if let Err(refusal) = role {
-            return Refuse { service, name, address }.because(&refusal).into_http();
+            return Refuse { service, name, address, certificate }.because(&refusal).into_http();
         }
         let lease = request.headers().get(LEASE).and_then(|lease| lease.to_str().ok()?.parse().ok());
         if lease.is_some_and(|lease: u64| lease > service.coordinator.ledger.lease) {
-            return Refuse { service, name, address }.because(&Refusal::Outdated).into_http();
+            return Refuse { service, name, address, certificate }.because(&Refusal::Outdated).into_http();
         }
         let path = request.uri().path().to_owned();
         let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
@@ -143,8 +155,8 @@ impl FederationService {
 
     /// The calling client, with a way to refuse it.
     pub(crate) fn member<T>(self: &Arc<Self>, request: &Request<T>) -> Result<(Member, Refuse), Status> {
-        let Caller { name, address, role } = self.caller(request);
-        let refuse = Refuse { service: Arc::clone(self), name, address };
+        let Caller { name, address, certificate, role } = self.caller(request);
+        let refuse = Refuse { service: Arc::clone(self), name, address, certificate };
         match role {
             Ok(Role::Client(member)) => Ok((member, refuse)),
             Ok(Role::Operator) => Err(refuse.because(&Refusal::NotClient)),
@@ -249,16 +261,16 @@ impl Federation for FederationService {
     }
 
     async fn status(self: Arc<Self>, request: Request<wire::StatusRequest>) -> Answered<wire::StatusReply> {
-        let Caller { name, address, role } = self.caller(&request);
+        let Caller { name, address, certificate, role } = self.caller(&request);
         match role {
             Ok(Role::Operator) => {
                 let json = serde_json::to_string(&self.coordinator.status()).unwrap_or_default();
                 Ok(Response::new(wire::StatusReply { json }))
             }
             Ok(Role::Client(_)) => {
-                Err(Refuse { service: self, name, address }.because(&Refusal::NotOperator))
+                Err(Refuse { service: self, name, address, certificate }.because(&Refusal::NotOperator))
             }
-            Err(refusal) => Err(Refuse { service: self, name, address }.because(&refusal)),
+            Err(refusal) => Err(Refuse { service: self, name, address, certificate }.because(&refusal)),
         }
     }
 }
@@ -268,6 +280,7 @@ pub(crate) struct Refuse {
     service: Arc<FederationService>,
     name: Option<String>,
     address: String,
+    certificate: Option<String>,
 }
 
 impl Refuse {
@@ -275,8 +288,13 @@ impl Refuse {
     fn log(&self, refusal: &Refusal) -> String {
         let (client, peer) = (self.name.as_deref().map(plain), self.address.clone());
         let why = plain(&refusal.to_string());
-        let event = Event::Refused { client, peer, code: refusal.code(), why: why.clone() };
-        (self.service.coordinator.log)(&event);
+        (self.service.coordinator.log)(&Event::Refused {
+            client,
+            peer,
+            certificate: self.certificate.clone(),
+            code: refusal.code(),
+            why: why.clone(),
+        });
         why
     }
 

@@ -1,0 +1,207 @@
+//! What a federation does, as numbers for Prometheus, and whether it makes progress.
+
+use crate::federation::{Coordinator, Event, Status};
+use crate::identity::AllowList;
+use fedtvd_core::round::RoundRecord;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use time::{Date, OffsetDateTime};
+
+/// A federation without any progress for this long is unhealthy.
+const STUCK: Duration = Duration::from_secs(3600);
+/// So is one with this many rounds in a row that left the model unchanged.
+const UNCHANGED: u32 = 3;
+/// A client counts as connected if it was in contact within this time; idle clients ask for work every 25 seconds.
+const CONNECTED_SECONDS: f64 = 60.0;
+
+/// Counts events and rounds, since the server started.
+#[derive(Clone)]
+pub struct Metrics(Arc<Mutex<Counts>>);
+
+struct Counts {
+    accepted: u64,
+    refused: BTreeMap<&'static str, u64>,
+    rounds: u64,
+    alarms: u64,
+    unchanged: u32,
+    bytes_up: u64,
+    bytes_down: u64,
+    loss: Option<f64>,
+    accuracy: Option<f64>,
+    round_seconds: Option<f64>,
+    progress: Instant,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self(Arc::new(Mutex::new(Counts {
+            accepted: 0,
+            refused: BTreeMap::new(),
+            rounds: 0,
+            alarms: 0,
+            unchanged: 0,
+            bytes_up: 0,
+            bytes_down: 0,
+            loss: None,
+            accuracy: None,
+            round_seconds: None,
+            progress: Instant::now(),
+        })))
+    }
+}
+
+impl Metrics {
+    fn counts(&self) -> std::sync::MutexGuard<'_, Counts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts an event.
+    pub fn event(&self, event: &Event) {
+        let mut counts = self.counts();
+        match event {
+            Event::Accepted { .. } => counts.accepted += 1,
+            Event::Handshake { code, .. } | Event::Refused { code, .. } => {
+                *counts.refused.entry(code).or_default() += 1;
+            }
+            Event::Alarm { .. } => counts.alarms += 1,
+            _ => {}
+        }
+        if matches!(
+            event,
+            Event::Accepted { .. } | Event::Enrolled { .. } | Event::Opened { .. } | Event::Closed { .. }
+        ) {
+            counts.progress = Instant::now();
+        }
+    }
+
+    /// Counts a finished round.
+    pub fn round(&self, record: &RoundRecord) {
+        let mut counts = self.counts();
+        counts.rounds += 1;
+        counts.unchanged = if record.unchanged.is_some() { counts.unchanged + 1 } else { 0 };
+        counts.bytes_up += record.bytes_up;
+        counts.bytes_down += record.bytes_down;
+        (counts.loss, counts.accuracy) = (record.loss, record.accuracy);
+        counts.round_seconds = Some(record.seconds);
+        counts.progress = Instant::now();
+    }
+
+    /// Why the federation makes no progress, if it does not.
+    pub(super) fn trouble(&self, coordinator: &Coordinator) -> Option<String> {
+        // Before the counts are locked: events are counted by threads that may hold the coordinator's lock.
+        let (stopping, status) = (coordinator.inner().stop, coordinator.status());
+        let counts = self.counts();
+        let idle = counts.progress.elapsed();
+        match status {
+            _ if stopping => Some("the server is stopping".to_owned()),
+            status if status.phase == "finished" => None,
+            _ if counts.unchanged >= UNCHANGED => {
+                Some(format!("{} rounds in a row left the model unchanged", counts.unchanged))
+            }
+            status if idle >= STUCK => Some(format!(
+                "no client enrolled or answered for {} s; waiting for clients {:?}",
+                idle.as_secs(),
+                status.waiting_for
+            )),
+            _ => None,
+        }
+    }
+
+    /// All numbers in Prometheus' text format.
+    pub(super) fn text(&self, status: &Status, list: Option<&AllowList>) -> String {
+        let counts = self.counts();
+        let mut page = Page::default();
+        let connected =
+            status.clients.iter().filter(|client| client.last_seen_seconds < CONNECTED_SECONDS).count();
+        page.gauge("round", "Current round, counted from 1", Some(f64::from(status.round)));
+        page.gauge("rounds_planned", "Number of rounds of the run", Some(f64::from(status.rounds)));
+        page.gauge("clients_enrolled", "Clients that are enrolled", Some(status.roster as f64));
+        page.gauge("clients_connected", "Clients in contact within the last minute", Some(connected as f64));
+        page.gauge(
+            "clients_waited_for",
+            "Clients that the round waits for",
+            Some(status.waiting_for.len() as f64),
+        );
+        page.gauge("round_open_seconds", "Age of the open round", status.open_seconds);
+        page.gauge("round_deadline_seconds", "Time limit of the open round", status.deadline_seconds);
+        let idle = counts.progress.elapsed().as_secs_f64();
+        page.gauge(
+            "seconds_since_progress",
+            "Time since a client enrolled or answered, or a round ended",
+            Some(idle),
+        );
+        page.gauge("last_round_seconds", "Duration of the last round", counts.round_seconds);
+        page.gauge("accuracy", "Accuracy after the last round", counts.accuracy);
+        page.gauge("loss", "Mean loss after the last round", counts.loss);
+        page.gauge(
+            "unchanged_rounds",
+            "Rounds in a row that left the model unchanged",
+            Some(counts.unchanged.into()),
+        );
+        page.counter("rounds_total", "Rounds that were finished", counts.rounds);
+        page.counter("updates_accepted_total", "Updates that were accepted", counts.accepted);
+        page.counter("alarms_total", "Rounds that raised an alarm", counts.alarms);
+        page.counter("bytes_received_total", "Bytes of updates that clients sent", counts.bytes_up);
+        page.counter("bytes_sent_total", "Bytes of jobs that were sent to clients", counts.bytes_down);
+        page.head("refused_total", "Refused requests and handshakes, by code", "counter");
+        for (code, refused) in &counts.refused {
+            let _ = writeln!(page.0, "fedtvd_refused_total{{code=\"{code}\"}} {refused}");
+        }
+        page.head("certificate_expiry_seconds", "Time until a client's certificate expires", "gauge");
+        for entry in list.into_iter().flat_map(|list| &list.clients).filter(|entry| !entry.revoked) {
+            if let Some(left) = seconds_left(&entry.expires, OffsetDateTime::now_utc()) {
+                // Names of clients have letters, digits, - _ and . only.
+                let name = entry.name.escape_default();
+                let _ = writeln!(page.0, "fedtvd_certificate_expiry_seconds{{client=\"{name}\"}} {left}");
+            }
+        }
+        page.0
+    }
+}
+
+/// Seconds until the end of a day that is written as YYYY-MM-DD; negative if it is over.
+fn seconds_left(day: &str, now: OffsetDateTime) -> Option<i64> {
+    let mut parts = day.splitn(3, '-');
+    let year = parts.next()?.parse().ok()?;
+    let month = parts.next()?.parse::<u8>().ok()?.try_into().ok()?;
+    let end = Date::from_calendar_date(year, month, parts.next()?.parse().ok()?).ok()?.next_day()?;
+    Some((end.midnight().assume_utc() - now).whole_seconds())
+}
+
+/// The text of a page of metrics.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, help: &str, kind: &str) {
+        let _ = writeln!(self.0, "# HELP fedtvd_{name} {help}.\n# TYPE fedtvd_{name} {kind}");
+    }
+
+    /// A value that may go down; left out if it is unknown.
+    fn gauge(&mut self, name: &str, help: &str, value: Option<f64>) {
+        if let Some(value) = value {
+            self.head(name, help, "gauge");
+            let _ = writeln!(self.0, "fedtvd_{name} {value}");
+        }
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) {
+        self.head(name, help, "counter");
+        let _ = writeln!(self.0, "fedtvd_{name} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_valid_until_the_end_of_its_last_day() {
+        let now = OffsetDateTime::from_unix_timestamp(86_400 * 365 + 3_600).unwrap();
+        assert_eq!(seconds_left("1971-01-01", now), Some(86_400 - 3_600));
+        assert_eq!(seconds_left("1970-12-31", now), Some(-3_600));
+        assert_eq!(seconds_left("soon", now), None);
+    }
+}
