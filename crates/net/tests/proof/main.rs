@@ -5,6 +5,7 @@ mod bad_updates;
 mod columns;
 mod false_evaluation;
 mod identity;
+mod late_joiner;
 mod leaving;
 mod liar;
 mod one_hot;
