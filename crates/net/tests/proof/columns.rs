@@ -3,11 +3,13 @@
 use crate::puppet::code;
 use crate::stage::{Stage, config};
 use fedtvd_core::labels::{Ask, Reference};
+use fedtvd_data::set::Places;
 use fedtvd_data::table::Schema;
 use fedtvd_net::client::ConnectionError;
-use fedtvd_net::federation::{Event, Options};
+use fedtvd_net::federation::{Event, Options, prepare};
 use fedtvd_net::wire::{ColumnStatistic, ColumnStatistics};
 use fedtvd_run::configuration::Config;
+use std::sync::Arc;
 
 const SCHEMA: &str = r#"
 [label]
@@ -96,6 +98,24 @@ async fn false_statistics_are_refused_and_true_ones_fix_the_schema_for_good() {
     let again = stage.serve("run", &config, options());
     assert_eq!(again.puppet(&stage, 0).await.welcome.schema, complete);
     tokio::task::block_in_place(|| again.stop());
+}
+
+#[test]
+fn a_schema_without_centres_and_scales_needs_a_roster() {
+    let stage = Stage::new(1);
+    let start = |schema: &str, out: &str| {
+        let config = configured(&stage, "paper");
+        std::fs::write(stage.path("schema.toml"), schema).unwrap();
+        let options = Options { least: Some(1), workers: 1, ..Options::default() };
+        prepare(Some(&config), &Places::new(None), &stage.path(out), options, Arc::new(|_| {})).map(drop)
+    };
+    assert_eq!(
+        start(SCHEMA, "open").unwrap_err().to_string(),
+        "a schema without all centres and scales needs to know all clients before the first round; name them with \
+         --roster FILE"
+    );
+    let complete = SCHEMA.replace("kind = \"number\"", "kind = \"number\"\ncentre = 1.0\nscale = 1.0");
+    start(&complete, "complete").unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -63,14 +63,14 @@ async fn a_finished_run_still_informs_a_client_that_was_away() {
     tokio::task::block_in_place(|| informing.join().unwrap());
 }
 
-fn noted(stage: &Stage, start: &str) {
+pub(crate) fn noted(stage: &Stage, start: &str) {
     stage.until(|event| match event {
         Event::Note { note } if note.starts_with(start) => Some(()),
         _ => None,
     });
 }
 
-fn wish(client: u32) -> CertificateRequest {
+pub(crate) fn wish(client: u32) -> CertificateRequest {
     CertificateRequest { name: format!("client-{client}"), id: None, max_size: 1000, days: 5 }
 }
 

@@ -9,6 +9,7 @@ mod double;
 mod false_evaluation;
 mod false_server;
 mod identity;
+mod late_joiner;
 mod leaving;
 mod liar;
 mod one_hot;

@@ -305,6 +305,17 @@ fn a_run_is_resumed_with_the_roster_that_it_was_started_with_and_an_empty_roster
     assert!(error.starts_with("the run was started with the roster {0, 1}"), "{error}");
 }
 
+#[test]
+fn class_weights_for_another_number_of_classes_are_refused_before_there_is_a_run() {
+    let stage = Stage::new(1);
+    let config = config(&["model.name=logistic", "local.class_weights=[1, 5]"]);
+    let (out, log): (_, Log) = (stage.path("run"), Arc::new(|_: &Event| {}));
+    let refused = prepare(Some(&config), &Places::new(None), &out, Options::default(), log).map(drop);
+    let sentence = "local.class_weights: 2 numbers were given, but there are 10 classes";
+    assert_eq!(refused.unwrap_err().to_string(), sentence);
+    assert!(!out.exists());
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_status_shows_who_is_missing_before_the_first_round() {
     let stage = Stage::new(3);
