@@ -47,6 +47,9 @@ pub(crate) struct Join {
     /// CSV: name of the label column, if the server's schema is to be checked against it
     #[arg(long, value_name = "COLUMN")]
     label: Option<String>,
+    /// CSV: the only columns that the server's schema may read, besides the label [default: all]
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    columns: Option<Vec<String>>,
     /// CSV files, and folders without test data: share of the samples held out to evaluate models
     #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
     test: f64,
@@ -84,6 +87,11 @@ struct CheckView<'a> {
     name: &'a str,
     training: usize,
     holdout: usize,
+    /// The columns that become inputs.
+    columns: &'a [String],
+    label: Option<&'a str>,
+    /// The columns of which statistics would be sent.
+    statistics: &'a [String],
     notes: &'a [String],
 }
 
@@ -213,7 +221,7 @@ impl Join {
         let options = DataOptions { set: self.data.clone(), test: self.test, ..DataOptions::default() };
         if options.is_table_file() {
             let (path, label, test) = (PathBuf::from(&self.data), self.label.clone(), self.test);
-            return Ok(SiteData::Table { path, label, test });
+            return Ok(SiteData::Table { path, label, test, columns: self.columns.clone() });
         }
         let Loaded { samples, class_names, .. } =
             options.load(&Places::new(None)).map_err(Failure::request)?;
@@ -222,17 +230,22 @@ impl Join {
 
     fn checked(&self, options: &client::Options) -> Result<(), Failure> {
         let found = client::check(options).map_err(failure)?;
+        let table = found.table.as_ref();
         let view = CheckView {
             client: found.welcome.client,
             name: &found.welcome.name,
             training: found.training,
             holdout: found.holdout,
+            columns: table.map_or(&[], |table| &table.columns),
+            label: table.map(|table| table.label.as_str()),
+            statistics: table.map_or(&[], |table| &table.statistics),
             notes: &found.notes,
         };
         self.output.answer(&view, || {
+            let reads = table.map(|table| format!("{table}\n")).unwrap_or_default();
             let notes: String = view.notes.iter().map(|note| format!("note: {note}\n")).collect();
             format!(
-                "{notes}{} can take part as client {}, with {} training samples and {} held out\n",
+                "{reads}{notes}{} can take part as client {}, with {} training samples and {} held out\n",
                 view.name, view.client, view.training, view.holdout
             )
         })
@@ -316,6 +329,7 @@ fn text(progress: &Progress) -> String {
             "joined as {} (client {}): {} rounds of {}, {} mode",
             welcome.name, welcome.client, welcome.rounds, welcome.strategy, welcome.mode
         ),
+        Progress::Reads(table) => table.to_string(),
         Progress::Read(notes) => {
             notes.iter().map(|note| format!("note: {note}")).collect::<Vec<_>>().join("\n")
         }

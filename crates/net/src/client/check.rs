@@ -3,7 +3,7 @@
 use crate::client::agreement::{check_welcome, disclosures};
 use crate::client::join::address;
 use crate::client::site::Site;
-use crate::client::{Connection, ConnectionError, JoinError, Options, SiteError, Violation};
+use crate::client::{Connection, ConnectionError, JoinError, Options, SiteError, TableUse, Violation};
 use crate::wire;
 
 /// What a site would take part with, and what it would agree to.
@@ -15,6 +15,8 @@ pub struct Checked {
     pub training: usize,
     /// Number of samples that are held out.
     pub holdout: usize,
+    /// What is read of a table, and what would be told about it.
+    pub table: Option<TableUse>,
     /// What was done about missing and unknown values.
     pub notes: Vec<String>,
     /// Number of values in the model.
@@ -50,5 +52,14 @@ pub fn check(options: &Options) -> Result<Checked, JoinError> {
         Err(error) => return Err(error.into()),
     };
     let disclosures = disclosures(&options.policy, &welcome, open);
-    Ok(Checked { welcome, training, holdout, notes: data.notes, model_values, disclosures, violations })
+    Ok(Checked {
+        welcome,
+        training,
+        holdout,
+        table: data.table,
+        notes: data.notes,
+        model_values,
+        disclosures,
+        violations,
+    })
 }

@@ -8,7 +8,7 @@ use crate::client::policy::{Policy, Violation};
 use crate::client::sent_log::SentLog;
 use crate::client::site::{Answer, Site, check_run};
 use crate::client::site_table::SiteTable;
-use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, Task};
+use crate::client::{Connection, ConnectionError, Security, SiteData, SiteError, TableUse, Task};
 use crate::wire;
 use fedtvd_run::attack::Attack;
 use fedtvd_run::directory::{FileError, sha256};
@@ -57,6 +57,8 @@ impl Options {
 /// What a client reports to its user.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Progress {
+    /// What the server's schema reads of its table, before anything about it is sent.
+    Reads(TableUse),
     /// Its table was read with the server's schema, with these notes.
     Read(Vec<String>),
     /// It has sent the statistics of its columns and waits for those of the other sites.

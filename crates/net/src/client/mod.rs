@@ -20,6 +20,7 @@ mod sent_log;
 mod site;
 mod site_data;
 mod site_table;
+mod table_use;
 mod tls_stream;
 
 pub use agreement::disclosures;
@@ -30,3 +31,4 @@ pub use policy::{Disclosure, Policy, PolicyError, Violation};
 pub use sent_log::SentLine;
 pub use site::SiteError;
 pub use site_data::{Readable, SiteData};
+pub use table_use::TableUse;

@@ -90,6 +90,9 @@ pub enum SiteError {
         /// The schema's.
         theirs: String,
     },
+    /// Columns that the site does not allow.
+    #[error("the server's schema reads columns that --columns does not list: {0}")]
+    NotAllowed(String),
     /// Another schema than before.
     #[error(
         "the server sent another schema than at first, which differs in more than centres and scales; a server that changes \

@@ -1,6 +1,7 @@
 //! A site's data: samples that are already numbers, or a table that is read with the federation's schema.
 
 use crate::client::pinned_schema::PinnedSchema;
+use crate::client::table_use::{TableUse, check_allowed, warnings};
 use crate::client::{Connection, ConnectionError, JoinError, Progress, SiteError};
 use crate::wire;
 use fedtvd_core::train::Samples;
@@ -27,6 +28,8 @@ pub enum SiteData {
         label: Option<String>,
         /// The fraction of each class that is held out.
         test: f64,
+        /// The only columns that a schema may read besides the label; `None` for all.
+        columns: Option<Vec<String>>,
     },
 }
 
@@ -39,6 +42,8 @@ pub struct Readable {
     pub class_names: Vec<String>,
     /// What was done about missing and unknown values, and which columns the server will hear nothing about.
     pub notes: Vec<String>,
+    /// What is read and told, of a table.
+    pub table: Option<TableUse>,
     /// The table, until its centres and scales are known.
     open: Option<(Schema, Loaded)>,
 }
@@ -55,22 +60,25 @@ impl SiteData {
             (Self::Samples { .. }, Some(schema)) if schema.open().count() > 0 => Err(SiteError::NeedsTable),
             (Self::Samples { samples, class_names }, _) => {
                 let (samples, class_names) = (Arc::clone(samples), class_names.clone());
-                Ok(Readable { samples, class_names, notes: Vec::new(), open: None })
+                Ok(Readable { samples, class_names, notes: Vec::new(), table: None, open: None })
             }
-            (Self::Table { path, label, test }, Some(schema)) => {
+            (Self::Table { path, label, test, columns }, Some(schema)) => {
+                check_allowed(&schema, columns.as_deref())?;
                 if let Some(ours) = label.clone().filter(|label| *label != schema.label.column) {
                     return Err(SiteError::Label { ours, theirs: schema.label.column });
                 }
                 let loaded = load_table(path, &schema, None, *test).map_err(Box::new)?;
                 let (samples, class_names) = (Arc::clone(&loaded.samples), loaded.class_names.clone());
-                let mut notes = loaded.notes.clone();
+                let mut notes = warnings(&schema);
+                notes.extend(loaded.notes.clone());
                 let told = moments(&schema, &loaded);
                 let few = schema.open().zip(&told).filter(|(_, moments)| moments.count == 0);
                 notes.extend(few.map(|((name, _), _)| {
                     format!("{name}: fewer than {LEAST_VALUES} values; no statistics of them are sent")
                 }));
+                let table = Some(TableUse::of(&schema, &told));
                 let open = (!told.is_empty()).then_some((schema, loaded));
-                Ok(Readable { samples, class_names, notes, open })
+                Ok(Readable { samples, class_names, notes, table, open })
             }
         }
     }
@@ -127,7 +135,7 @@ impl Readable {
         })?;
         let loaded = loaded.standardised(&standards).map_err(|error| SiteError::Load(Box::new(error)))?;
         let (samples, class_names) = (loaded.samples, loaded.class_names);
-        Ok(Self { samples, class_names, notes: self.notes, open: None })
+        Ok(Self { samples, class_names, notes: self.notes, table: self.table, open: None })
     }
 }
 

@@ -26,22 +26,17 @@ impl SiteTable {
         report: &(dyn Fn(&Progress) + Sync),
     ) -> Result<Readable, JoinError> {
         check_run(&welcome.run)?;
-        let mut pinned = None;
-        if matches!(options.data, SiteData::Table { .. }) && !welcome.schema.is_empty() {
-            if let Some(first) = &self.first {
-                first.check(&welcome.schema)?;
-            }
-            let (folder, welcome) = (options.folder.clone(), welcome.clone());
-            let open = move || PinnedSchema::open(&folder, &welcome.run, welcome.client, &welcome.schema);
-            let opened = blocking(open).await?;
-            self.first.get_or_insert_with(|| opened.clone());
-            pinned = Some(opened);
+        if let Some(first) = &self.first {
+            first.check(&welcome.schema)?;
         }
         // A table is read again only if the schema has changed, which it does once, when it is completed.
         let again = self.read.as_ref().is_none_or(|(schema, _)| *schema != welcome.schema);
         if again {
             let (schema, data) = (welcome.schema.clone(), options.data.clone());
             let found = blocking(move || data.read(&schema)).await?;
+            if let Some(table) = found.table.as_ref().filter(|_| self.read.is_none()) {
+                report(&Progress::Reads(table.clone()));
+            }
             if !found.notes.is_empty() && self.read.is_none() {
                 report(&Progress::Read(found.notes.clone()));
             }
@@ -49,6 +44,14 @@ impl SiteTable {
         }
         let data = self.read.as_ref().map(|(_, data)| data.clone());
         let data = data.unwrap_or_else(|| unreachable!("it was just read"));
+        let mut pinned = None;
+        if matches!(options.data, SiteData::Table { .. }) {
+            let (folder, welcome) = (options.folder.clone(), welcome.clone());
+            let open = move || PinnedSchema::open(&folder, &welcome.run, welcome.client, &welcome.schema);
+            let opened = blocking(open).await?;
+            self.first.get_or_insert_with(|| opened.clone());
+            pinned = Some(opened);
+        }
         let Some(pinned) = pinned.filter(|_| data.open()) else { return Ok(data) };
         options.policy.check_columns()?;
         let data = {

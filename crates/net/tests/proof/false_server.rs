@@ -87,9 +87,10 @@ async fn joined(
 
 fn options(folder: &Path, server: &str) -> Options {
     let path = folder.join("patients.csv");
-    let rows: String = (0..60).map(|row| format!("{},{},x\n", 20 + row, ["no", "yes"][row % 2])).collect();
-    std::fs::write(&path, format!("age,sick,secret\n{rows}")).unwrap();
-    let data = SiteData::Table { path, label: None, test: 0.2 };
+    let rows: String = (0..60).map(|row| format!("{},{},x,1\n", 20 + row, ["no", "yes"][row % 2])).collect();
+    std::fs::write(&path, format!("age,sick,secret,town\n{rows}")).unwrap();
+    let columns = Some(vec!["age".to_owned(), "town".to_owned()]);
+    let data = SiteData::Table { path, label: None, test: 0.2, columns };
     let security = Security::Claimed("0".to_owned());
     Options::new(server.to_owned(), security, data, folder.join("state"))
 }
@@ -158,4 +159,29 @@ async fn nothing_about_a_table_leaves_before_run_model_and_classes_are_checked()
         assert_eq!(told, []);
         assert!(!folder.path().join("bad").exists());
     }
+}
+
+#[tokio::test]
+async fn a_site_sees_which_columns_are_read_and_refuses_those_that_it_does_not_list() {
+    let folder = tempfile::tempdir().unwrap();
+    let broken = wire::Welcome { run: "../run".to_owned(), ..welcome() };
+    let (_, told, reported) = joined(folder.path(), vec![welcome(), broken]).await;
+    let Some(Progress::Reads(table)) = reported.first() else { panic!("{reported:?}") };
+    assert_eq!(
+        table.to_string(),
+        "the server's schema reads the columns age and the label sick; count, mean and squared deviations are sent of age"
+    );
+    assert_eq!(told.len(), 1);
+    let categories: Vec<String> = (0..65).map(|place| format!("{place:?}")).collect();
+    let more = format!("[[column]]\nname = \"secret\"\nkind = \"category\"\ncategories = {categories:?}\n");
+    let nosy = wire::Welcome { schema: schema("[0, 100]") + &more, run: "run3".to_owned(), ..welcome() };
+    let folder = tempfile::tempdir().unwrap();
+    let (error, told, _) = joined(folder.path(), vec![nosy.clone()]).await;
+    let sentence = "the server's schema reads columns that --columns does not list: secret";
+    assert_eq!((error.to_string().as_str(), told), (sentence, vec![]));
+    // Of a column that it lists it is warned if there are many categories.
+    let many = wire::Welcome { schema: nosy.schema.replace("\"secret\"", "\"town\""), ..nosy };
+    let (_, _, reported) = joined(folder.path(), vec![many]).await;
+    let warning = "town: the server's schema has 65 categories; make sure that they do not identify people";
+    assert!(matches!(&reported[1], Progress::Read(notes) if notes[0] == warning), "{reported:?}");
 }
