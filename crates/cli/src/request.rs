@@ -71,7 +71,22 @@ pub(crate) fn print(answer: &[u8]) -> Result<(), Failure> {
 /// Writes a line to stderr in one call, because other threads write there too. Errors are ignored: a full disk or a
 /// closed terminal must not end a run.
 pub(crate) fn eprint_line(line: impl std::fmt::Display) {
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    let _ = std::io::stderr().write_all(format!("{}\n", printable(&line.to_string())).as_bytes());
+}
+
+/// Text that may quote a file or a server, without characters that a terminal obeys: they are escaped, but for the ends
+/// of lines and tabs.
+fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        let turns = matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        match c {
+            '\n' | '\t' => shown.push(c),
+            c if c.is_control() || turns => shown.extend(c.escape_default()),
+            c => shown.push(c),
+        }
+    }
+    shown
 }
 
 /// Creates the folder given by `--out` if it does not exist.
@@ -280,4 +295,15 @@ pub(crate) fn mean_loss(loss: Option<f64>) -> String {
 /// A fraction in per cent, or a dash.
 pub(crate) fn per_cent(fraction: Option<f64>, digits: usize) -> String {
     fraction.map_or_else(|| "–".to_owned(), |fraction| format!("{:.digits$} %", 100.0 * fraction))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_that_quotes_a_file_does_not_reach_the_terminal_as_commands() {
+        assert_eq!(printable("a\u{1b}]0;x\u{7}\r\n\tb\u{9b}2J"), "a\\u{1b}]0;x\\u{7}\\r\n\tb\\u{9b}2J");
+        assert_eq!(printable("Zürich – 5 %"), "Zürich – 5 %");
+    }
 }

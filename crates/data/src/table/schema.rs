@@ -249,6 +249,18 @@ impl Schema {
         (self.with_standards(&added) == *complete).then_some(added)
     }
 
+    /// All names of columns, classes and categories, and their values.
+    fn texts(&self) -> impl Iterator<Item = &String> {
+        let categories = self.columns.iter().filter_map(|column| match &column.kind {
+            Kind::Category(of) => Some(&of.categories),
+            Kind::Number(_) | Kind::Ignored => None,
+        });
+        let categories = categories.chain([&self.label.classes]).flatten();
+        let texts = categories.flat_map(|category| category.values.iter().chain([&category.name]));
+        let names = self.columns.iter().map(|column| &column.name).chain([&self.label.column]);
+        texts.chain(names).chain(self.header.iter().flatten())
+    }
+
     /// How the text of a file is laid out.
     pub fn layout(&self) -> Layout {
         Layout { separator: self.separator, header: self.header.clone() }
@@ -269,6 +281,9 @@ impl Schema {
             return Err(wrong(format!("{} classes; it needs at least two", self.label.classes.len())));
         }
         different(&self.label.classes).map_err(wrong)?;
+        if let Some(name) = self.texts().find(|name| name.chars().any(char::is_control)) {
+            return whole(format!("the name or value {name:?} contains a control character"));
+        }
         let mut names = BTreeSet::from([self.label.column.as_str()]);
         for Column { name, kind } in &self.columns {
             let wrong = |why: String| SchemaError::Column { column: name.clone(), why };

@@ -256,6 +256,8 @@ mod tests {
                 "[]",
                 "column \"town\": no categories; list at least one, or set kind = \"ignored\"",
             ),
+            ("\"Ulm\"", "\"\\u001b[2J\"", "the name or value \"\\u{1b}[2J\" contains a control character"),
+            ("\"age\"", "\"a\\nge\"", "the name or value \"a\\nge\" contains a control character"),
             ("\"1\"", "\"no\"", "label \"sick\": the value \"no\" is listed twice"),
             ("\"id\"", "\"sick\"", "column \"sick\": it is listed twice, or it is the label"),
             ("missing_values", "decimal = \"'\"\nmissing_values", "decimal = \"'\"; it must be one of ., ,"),

@@ -6,8 +6,8 @@ use crate::client::tls_stream::{TlsFailure, connect};
 use crate::identity::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
 use crate::wire::{
-    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch, upload_reply,
-    upload_request, work,
+    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch, plain,
+    upload_reply, upload_request, work,
 };
 use fedtvd_core::round::ClientEvaluation;
 use hyper_util::rt::TokioIo;
@@ -213,7 +213,7 @@ impl Connection {
             lease = answer.metadata().get(LEASE).and_then(|lease| lease.to_str().ok()?.parse().ok());
             Ok(answer)
         };
-        let welcome = answered(hello, &self.failure).await?;
+        let welcome = printable(answered(hello, &self.failure).await?);
         self.lease = lease;
         VersionMismatch::at_client(welcome.protocol, &welcome.version)?;
         Ok(welcome)
@@ -379,8 +379,8 @@ async fn answered<T>(
 fn refused(status: &Status, failure: &TlsFailure) -> ConnectionError {
     match status.metadata().get(CODE).and_then(|code| code.to_str().ok()) {
         Some(code) => ConnectionError::Refused {
-            code: code.to_owned(),
-            why: status.message().to_owned(),
+            code: plain(code),
+            why: plain(status.message()),
             passing: status.code() == tonic::Code::Unavailable,
         },
         None => lost(status, failure),
@@ -397,7 +397,7 @@ fn lost(error: &(dyn StdError + 'static), failure: &TlsFailure) -> ConnectionErr
         let (code, why) = tls::declined(error);
         return ConnectionError::Tls { code, why };
     }
-    ConnectionError::Lost(format!("the connection to the server failed: {}", cause(error)))
+    ConnectionError::Lost(plain(&format!("the connection to the server failed: {}", cause(error))))
 }
 
 /// The innermost cause of an error; the causes around it add only the names of libraries.
@@ -408,6 +408,17 @@ fn cause(error: &(dyn StdError + 'static)) -> String {
         None => error
             .downcast_ref::<Status>()
             .map_or_else(|| error.to_string(), |status| status.message().to_owned()),
+    }
+}
+
+/// A welcome whose texts can be printed; the model, the schema and the classes are read and compared as they are.
+fn printable(welcome: wire::Welcome) -> wire::Welcome {
+    wire::Welcome {
+        name: plain(&welcome.name),
+        strategy: plain(&welcome.strategy),
+        mode: plain(&welcome.mode),
+        version: plain(&welcome.version),
+        ..welcome
     }
 }
 

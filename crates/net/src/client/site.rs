@@ -140,7 +140,7 @@ pub(crate) fn check_run(run: &str) -> Result<(), SiteError> {
     if run.chars().all(|c| c.is_ascii_alphanumeric()) && !run.is_empty() && run.len() <= 200 {
         return Ok(());
     }
-    let why = format!("\"{}\"", run.escape_default());
+    let why = wire::plain(&format!("\"{run}\""));
     Err(SiteError::Unreadable { what: "a run name", why })
 }
 
@@ -153,15 +153,17 @@ impl Site {
     ) -> Result<Self, SiteError> {
         let Readable { samples, class_names: names, .. } = data;
         let attack = options.attack;
-        let network: Network = serde_json::from_str(&welcome.network)
-            .map_err(|error| SiteError::Unreadable { what: "a model", why: error.to_string() })?;
+        let network: Network = serde_json::from_str(&welcome.network).map_err(|error| {
+            SiteError::Unreadable { what: "a model", why: wire::plain(&error.to_string()) }
+        })?;
         let (ours, classes) = (samples.shape(), samples.classes());
         if network.input != ours || network.classes != classes {
             let (theirs, their_classes) = (network.input, network.classes);
             return Err(SiteError::Shape { theirs, their_classes, ours, classes });
         }
         if welcome.classes != *names {
-            return Err(SiteError::Classes { theirs: welcome.classes.clone(), ours: names.clone() });
+            let theirs = welcome.classes.iter().map(|class| wire::plain(class)).collect();
+            return Err(SiteError::Classes { theirs, ours: names.clone() });
         }
         let layout = Arc::new(Layout::of(&network)?);
         let policy = options.policy.clone();
@@ -192,8 +194,10 @@ impl Site {
 
     /// The answer to a survey: only what it asks for.
     pub(crate) fn enrolment(&self, run: &str, survey: &wire::Survey) -> Result<wire::Enrolment, SiteError> {
-        let unreadable =
-            |error: serde_json::Error| SiteError::Unreadable { what: "a survey", why: error.to_string() };
+        let unreadable = |error: serde_json::Error| SiteError::Unreadable {
+            what: "a survey",
+            why: wire::plain(&error.to_string()),
+        };
         let ask: Ask = serde_json::from_str(&survey.ask).map_err(unreadable)?;
         let reference: Reference = serde_json::from_str(&survey.reference).map_err(unreadable)?;
         if reference.classes() != self.data.counts.len() {

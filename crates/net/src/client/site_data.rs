@@ -3,7 +3,7 @@
 use crate::client::pinned_schema::PinnedSchema;
 use crate::client::table_use::{TableUse, check_allowed, warnings};
 use crate::client::{Connection, ConnectionError, JoinError, Progress, SiteError};
-use crate::wire;
+use crate::wire::{self, plain};
 use fedtvd_core::train::Samples;
 use fedtvd_data::set::{Loaded, load_table};
 use fedtvd_data::table::{LEAST_VALUES, Moments, Schema, SchemaError};
@@ -85,7 +85,7 @@ impl SiteData {
 }
 
 fn unreadable(why: String) -> SiteError {
-    SiteError::Unreadable { what: "a schema", why }
+    SiteError::Unreadable { what: "a schema", why: plain(&why) }
 }
 
 /// The statistics of a site's open columns.

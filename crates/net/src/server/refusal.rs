@@ -1,6 +1,7 @@
 //! Why the server refuses a request: each reason has its own code, for logs and scripts, and a sentence.
 
 use crate::wire::VersionMismatch;
+pub(crate) use crate::wire::plain;
 use fedtvd_core::round::{ClientFailure, ClientId, enrolment};
 use thiserror::Error;
 
@@ -285,22 +286,6 @@ impl Refusal {
     }
 }
 
-/// Maximum number of characters of a sentence that may quote a client.
-const LONGEST: usize = 300;
-
-/// A sentence that may quote a client, made safe for a log: short, and without control characters.
-pub(crate) fn plain(text: &str) -> String {
-    let mut plain = String::new();
-    for (place, c) in text.chars().enumerate() {
-        if place == LONGEST {
-            plain.push('…');
-            break;
-        }
-        if c.is_control() { plain.extend(c.escape_default()) } else { plain.push(c) }
-    }
-    plain
-}
-
 fn profile_code(refusal: &enrolment::Refusal) -> &'static str {
     match refusal {
         enrolment::Refusal::Size { .. } => "profile-size",
@@ -329,17 +314,5 @@ fn update_code(failure: &ClientFailure) -> &'static str {
         ClientFailure::NegativeVariance { .. } => "update-variance",
         ClientFailure::BeyondBound { .. } => "update-norm",
         ClientFailure::Recorded(_) => "update-recorded",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_from_a_client_is_truncated_and_cannot_forge_a_log_line() {
-        assert_eq!(plain("good\nrefused [late]\u{1b}[2J"), "good\\nrefused [late]\\u{1b}[2J");
-        assert_eq!(plain(&"x".repeat(100_000)).chars().count(), LONGEST + 1);
-        assert_eq!(plain("Zürich …"), "Zürich …");
     }
 }

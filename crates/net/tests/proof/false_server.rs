@@ -1,11 +1,12 @@
 //! A server whose every welcome is controlled by the test, and what a site with a table lets it learn.
 
-use fedtvd_net::client::{JoinError, Options, Progress, Security, SiteData, SiteError, join};
+use fedtvd_net::client::{Connection, JoinError, Options, Progress, Security, SiteData, SiteError, join};
 use fedtvd_net::wire::federation_server::{Federation, FederationServer};
 use fedtvd_net::wire::{self, PROTOCOL};
 use fedtvd_nn::models;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Request, Response, Status, Streaming};
@@ -63,11 +64,8 @@ impl Federation for FalseServer {
     }
 }
 
-/// What became of a site that joined a server with these welcomes, and what it told about its columns.
-async fn joined(
-    folder: &Path,
-    welcomes: Vec<wire::Welcome>,
-) -> (JoinError, Vec<wire::ColumnStatistics>, Vec<Progress>) {
+/// A server with these welcomes: its address, what it is told, and its task.
+fn serve(welcomes: Vec<wire::Welcome>) -> (String, Arc<Mutex<Vec<wire::ColumnStatistics>>>, JoinHandle<()>) {
     let told = Arc::new(Mutex::new(Vec::new()));
     let server = FalseServer { welcomes: Mutex::new(welcomes), told: Arc::clone(&told) };
     let incoming = TcpIncoming::bind("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -77,9 +75,18 @@ async fn joined(
         let served = tonic::transport::Server::builder().serve_with_incoming(service, incoming);
         served.await.unwrap();
     });
+    (address.to_string(), told, serving)
+}
+
+/// What became of a site that joined a server with these welcomes, and what it told about its columns.
+async fn joined(
+    folder: &Path,
+    welcomes: Vec<wire::Welcome>,
+) -> (JoinError, Vec<wire::ColumnStatistics>, Vec<Progress>) {
+    let (address, told, serving) = serve(welcomes);
     let reported = Mutex::new(Vec::new());
     let report = |progress: &Progress| reported.lock().unwrap().push(progress.clone());
-    let error = join(options(folder, &address.to_string()), &report).await.unwrap_err();
+    let error = join(options(folder, &address), &report).await.unwrap_err();
     serving.abort();
     let told = told.lock().unwrap().clone();
     (error, told, reported.into_inner().unwrap())
@@ -184,4 +191,33 @@ async fn a_site_sees_which_columns_are_read_and_refuses_those_that_it_does_not_l
     let (_, _, reported) = joined(folder.path(), vec![many]).await;
     let warning = "town: the server's schema has 65 categories; make sure that they do not identify people";
     assert!(matches!(&reported[1], Progress::Read(notes) if notes[0] == warning), "{reported:?}");
+}
+
+#[tokio::test]
+async fn what_a_server_sends_cannot_move_a_terminals_cursor() {
+    let escape = "\u{1b}[2J\u{1b}]0;title\u{7}".repeat(1000);
+    let [name, strategy, mode] = [&escape; 3].map(Clone::clone);
+    let shown = wire::Welcome { name, strategy, mode, run: "run1".to_owned(), ..welcome() };
+    let schemas = [escape.clone(), format!("{}{escape}", welcome().schema)];
+    let welcomes = [
+        wire::Welcome { classes: vec![escape.clone()], ..shown.clone() },
+        wire::Welcome { run: escape.clone(), ..shown.clone() },
+        wire::Welcome { network: format!("\"{escape}\""), ..shown.clone() },
+    ];
+    let welcomes =
+        welcomes.into_iter().chain(schemas.map(|schema| wire::Welcome { schema, ..shown.clone() }));
+    for welcome in welcomes {
+        let folder = tempfile::tempdir().unwrap();
+        let (error, _, reported) = joined(folder.path(), vec![welcome]).await;
+        let error = error.to_string();
+        assert!(!error.chars().any(char::is_control) && error.len() < 3000, "{error:?}");
+        assert!(reported.iter().all(|progress| !matches!(progress, Progress::Joined(_))));
+    }
+    let (address, _, serving) = serve(vec![shown]);
+    let mut connection = Connection::dial(&address, &Security::Claimed("0".to_owned())).await.unwrap();
+    let welcome = connection.hello().await.unwrap();
+    for text in [welcome.name, welcome.strategy, welcome.mode] {
+        assert!(!text.chars().any(char::is_control) && text.len() < 3000, "{text:?}");
+    }
+    serving.abort();
 }
