@@ -79,7 +79,7 @@ impl<'s> Reader<'s> {
     pub(super) fn add(&mut self, field: &str, place: usize) -> Result<(), String> {
         match self {
             Self::Number { number: column, numbers, missing, report, schema } => {
-                let x = number(field, schema.decimal).filter(|x| !missing.numbers.contains(x));
+                let x = number(field, schema.decimal).filter(|x| !missing.number(*x));
                 let Some(mut x) = x else {
                     let known = missing.any(field, schema.decimal);
                     if !known && column.not_numbers == NotNumbers::Refuse {

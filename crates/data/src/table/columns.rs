@@ -26,6 +26,9 @@ pub enum Entries {
     Codes(Vec<u32>),
 }
 
+/// Maximum size of all inputs, in bytes. A schema from elsewhere may list any number of categories.
+const LARGEST: usize = 4 << 30;
+
 /// Why a table does not fit a schema.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RowError {
@@ -41,6 +44,19 @@ pub enum RowError {
         missing: Vec<String>,
         /// The columns that it has.
         columns: Vec<String>,
+    },
+    /// More inputs than fit into memory.
+    #[error(
+        "{file}: {rows} rows of {inputs} inputs need {} MiB, and the maximum is {} MiB; leave columns out of the schema, or \
+         list fewer categories", .rows.saturating_mul(4 * .inputs) >> 20, LARGEST >> 20
+    )]
+    TooLarge {
+        /// The file.
+        file: String,
+        /// Number of rows.
+        rows: usize,
+        /// Number of inputs of a row.
+        inputs: usize,
     },
     /// A value that the schema does not allow.
     #[error("{file}: row {row} (line {line}), column {column:?}: {value:?} {why}")]
@@ -68,6 +84,10 @@ impl Columns {
         places: &[Option<u32>],
         rows: usize,
     ) -> Result<Self, RowError> {
+        let inputs = schema.inputs();
+        if rows.saturating_mul(4 * inputs) > LARGEST {
+            return Err(RowError::TooLarge { file: table.file().to_owned(), rows, inputs });
+        }
         let found: Vec<(&str, Option<usize>)> =
             schema.used().map(|column| (column.name.as_str(), table.column(&column.name))).collect();
         let missing: Vec<String> =
@@ -287,6 +307,19 @@ mod tests {
     fn columns(text: &str, schema: &Schema) -> Columns {
         let mut source = Source::bytes("x", text.as_bytes()).unwrap();
         Columns::all(&Table::read(&mut source, 1 << 20, &schema.layout()).unwrap(), schema).unwrap()
+    }
+
+    #[test]
+    fn inputs_that_do_not_fit_into_memory_are_refused_before_they_are_made() {
+        let categories: String = (0..99_000).map(|place| format!("\"{place}\",")).collect();
+        let more = format!("[[column]]\nname = \"code\"\nkind = \"category\"\ncategories = [{categories}]\n");
+        let schema: Schema = (SCHEMA.to_owned() + &more).parse().unwrap();
+        let text = "age,code,sick\n".to_owned() + &"1,2,no\n".repeat(20_000);
+        let table = Table::read(&mut Source::bytes("x", text.as_bytes()).unwrap(), 1 << 20, &schema.layout());
+        let error = Columns::all(&table.unwrap(), &schema).unwrap_err().to_string();
+        let start =
+            "x: 20000 rows of 99001 inputs need 7553 MiB, and the maximum is 4096 MiB; leave columns out";
+        assert!(error.starts_with(start), "{error}");
     }
 
     #[test]

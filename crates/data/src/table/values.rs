@@ -1,7 +1,7 @@
 //! What the text of a field is: a number, a category, or a missing value.
 
 use super::schema::{Category, Decimal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Up to here a float represents every whole number exactly; beyond, equal floats may be different identifiers.
 const EXACT: f64 = 9_007_199_254_740_992.0;
@@ -16,34 +16,43 @@ pub(crate) fn number(text: &str, decimal: Decimal) -> Option<f64> {
     parsed.filter(|number: &f64| number.is_finite())
 }
 
+/// A number as a key: 0 is -0.
+fn key(number: f64) -> u64 {
+    (number + 0.0).to_bits()
+}
+
 /// Texts that stand for a missing value.
 #[derive(Clone, Debug)]
 pub(crate) struct Missing {
-    texts: Vec<String>,
+    texts: BTreeSet<String>,
+    /// `nan` and `null`, if they are among the texts, in whatever case.
+    words: Vec<&'static str>,
     /// Those that are numbers: 0 is 0.0.
-    pub(crate) numbers: Vec<f64>,
+    numbers: BTreeSet<u64>,
 }
 
 impl Missing {
     pub(crate) fn new<'a>(texts: impl Iterator<Item = &'a String>, decimal: Decimal) -> Self {
-        let texts: Vec<String> = texts.map(|text| text.trim().to_owned()).collect();
-        Self { numbers: texts.iter().filter_map(|text| number(text, decimal)).collect(), texts }
+        let texts: BTreeSet<String> = texts.map(|text| text.trim().to_owned()).collect();
+        let among = |word: &&str| texts.iter().any(|text| text.eq_ignore_ascii_case(word));
+        let words = ["nan", "null"].into_iter().filter(among).collect();
+        let numbers = texts.iter().filter_map(|text| number(text, decimal)).map(key).collect();
+        Self { words, numbers, texts }
     }
 
     /// Whether a text that is not a number stands for a missing value; `nan` and `NULL` are NaN and null.
     pub(crate) fn text(&self, text: &str) -> bool {
-        let same = |own: &String| {
-            own == text
-                || ["nan", "null"]
-                    .iter()
-                    .any(|word| own.eq_ignore_ascii_case(word) && text.eq_ignore_ascii_case(word))
-        };
-        self.texts.iter().any(same)
+        self.texts.contains(text) || self.words.iter().any(|word| text.eq_ignore_ascii_case(word))
+    }
+
+    /// Whether a number stands for a missing value.
+    pub(crate) fn number(&self, number: f64) -> bool {
+        !self.numbers.is_empty() && self.numbers.contains(&key(number))
     }
 
     /// Whether a text stands for a missing value.
     pub(crate) fn any(&self, text: &str, decimal: Decimal) -> bool {
-        let known = || number(text, decimal).is_some_and(|number| self.numbers.contains(&number));
+        let known = || number(text, decimal).is_some_and(|number| self.number(number));
         self.text(text) || !self.numbers.is_empty() && known()
     }
 }
@@ -52,18 +61,20 @@ impl Missing {
 #[derive(Clone, Debug)]
 pub(crate) struct Lookup {
     texts: BTreeMap<String, u32>,
-    numbers: Vec<(f64, u32)>,
+    numbers: BTreeMap<u64, u32>,
     decimal: Decimal,
 }
 
 impl Lookup {
     pub(crate) fn new(categories: &[Category], decimal: Decimal) -> Self {
-        let mut lookup = Self { texts: BTreeMap::new(), numbers: Vec::new(), decimal };
+        let mut lookup = Self { texts: BTreeMap::new(), numbers: BTreeMap::new(), decimal };
         for (place, category) in categories.iter().enumerate() {
             for value in &category.values {
                 let value = value.trim();
                 lookup.texts.entry(value.to_owned()).or_insert(place as u32);
-                lookup.numbers.extend(exact(value, decimal).map(|number| (number, place as u32)));
+                if let Some(number) = exact(value, decimal) {
+                    lookup.numbers.entry(key(number)).or_insert(place as u32);
+                }
             }
         }
         lookup
@@ -72,7 +83,7 @@ impl Lookup {
     pub(crate) fn place(&self, text: &str) -> Option<u32> {
         self.texts.get(text).copied().or_else(|| {
             let number = exact(text, self.decimal)?;
-            self.numbers.iter().find(|(own, _)| *own == number).map(|(_, place)| *place)
+            self.numbers.get(&key(number)).copied()
         })
     }
 }
@@ -116,5 +127,7 @@ mod tests {
         for text in ["null", "9", "x"] {
             assert!(!missing.any(text, Decimal::Point), "{text}");
         }
+        let zero = Missing::new(["0".to_owned()].iter(), Decimal::Point);
+        assert!(zero.any("-0.0", Decimal::Point) && zero.number(-0.0) && !zero.number(1.0));
     }
 }
