@@ -1,13 +1,15 @@
 //! Tables as text: a line of column names, then rows of as many fields, separated by commas, semicolons or tabs.
 
 use super::{Flaw, Source};
+use std::collections::BTreeSet;
 
 /// How the text of a table is laid out; what is `None` is found in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layout {
     /// The character between two fields.
     pub separator: Option<u8>,
-    /// Names of the columns of files that have no line of names.
+    /// Names of the columns of files that have no line of names. A first line with several of these names is one, and
+    /// its own names are used: a header must never rename a file's columns.
     pub header: Option<Vec<String>>,
 }
 
@@ -82,12 +84,16 @@ impl Table {
         }
         table.names = first.iter().map(|name| name.trim().to_owned()).collect();
         if let Some(header) = &layout.header {
-            // A file with the same names in its first line, in any order, needs no other ones.
-            let mut own: Vec<&String> = table.names.iter().collect();
-            let mut given: Vec<&String> = header.iter().collect();
-            own.sort();
-            given.sort();
-            table.named = own == given;
+            let own: BTreeSet<&String> = table.names.iter().collect();
+            let given: BTreeSet<&String> = header.iter().collect();
+            // Numbers may be names, and as well the values of a row.
+            let names: Vec<&String> =
+                own.intersection(&given).filter(|name| name.parse::<f64>().is_err()).copied().collect();
+            table.named = own == given || names.len() > 1;
+            if let ([name], false) = (names.as_slice(), table.named) {
+                let expected = "a first line that is a row, or has several of the names of the header";
+                return refuse(expected, format!("one of the names, {name:?}"));
+            }
             if !table.named && table.names.len() != header.len() {
                 let expected = format!("{} fields, as many as the names of the header", header.len());
                 return refuse(&expected, table.names.len().to_string());
@@ -240,6 +246,25 @@ mod tests {
         assert_eq!((names.join(" "), rows), ("b a".to_owned(), vec![vec!["1".to_owned(), "2".to_owned()]]));
         let error = read(b"1,2,3\n").unwrap_err().to_string();
         assert!(error.ends_with("expected 2 fields, as many as the names of the header, found 3"), "{error}");
+    }
+
+    #[test]
+    fn a_header_never_renames_the_columns_of_a_file_with_names() {
+        let header = |names: &[&str]| Layout {
+            separator: None,
+            header: Some(names.iter().map(|&name| name.to_owned()).collect()),
+        };
+        let layout = header(&["age", "bp", "sick"]);
+        // Another column in place of one, further columns, or no label: names are as in the file.
+        for text in ["age,income,sick\n1,2,3\n", "id,bp,age\n1,2,3\n", "bp,age\n1,2\n"] {
+            let (names, rows) = read_as(text.as_bytes(), &layout).unwrap();
+            assert_eq!((names.join(","), rows.len()), (text.lines().next().unwrap().to_owned(), 1));
+        }
+        let error = read_as(b"income,town,sick\n1,2,3\n", &layout).unwrap_err().to_string();
+        assert!(error.ends_with("found one of the names, \"sick\""), "{error}");
+        // Values of a row are no names.
+        let (names, rows) = read_as(b"1,2,3\n2,1,3\n", &header(&["1", "2", "x"])).unwrap();
+        assert_eq!((names.join(","), rows.len()), ("1,2,x".to_owned(), 2));
     }
 
     #[test]
