@@ -58,6 +58,8 @@ impl<'r> Row<'r> {
     }
 }
 
+/// Maximum number of columns, far above what a table of people's data has.
+pub(crate) const MOST_COLUMNS: usize = 100_000;
 const SEPARATORS: [u8; 3] = *b",;\t";
 /// From this size on, in bytes, several threads read a table.
 const LARGE: usize = 1 << 24;
@@ -81,6 +83,9 @@ impl Table {
         let mut first = csv::StringRecord::new();
         if let Err(error) = reader.read_record(&mut first) {
             return Err(table.flaw(&error));
+        }
+        if first.len() > MOST_COLUMNS {
+            return refuse(&format!("at most {MOST_COLUMNS} columns"), first.len().to_string());
         }
         table.names = first.iter().map(|name| name.trim().to_owned()).collect();
         if let Some(header) = &layout.header {
@@ -283,6 +288,10 @@ mod tests {
             "x: at byte 0: expected column names and at least one row, found no rows"
         );
         assert_eq!(complaint(b"a,b\n1,\xff\n"), "x: at byte 4: expected text in UTF-8, found other bytes");
+        let wide = ",".repeat(MOST_COLUMNS) + "\n";
+        let mut source = Source::bytes("x", wide.as_bytes()).unwrap();
+        let error = Table::read(&mut source, 1 << 20, &Layout::default()).unwrap_err().to_string();
+        assert_eq!(error, "x: at byte 0: expected at most 100000 columns, found 100001");
         assert!(complaint(b"\xff\xfea\0,\0b\0").contains("found UTF-16"));
         assert_eq!(
             complaint(&[b'x'; 1001]),

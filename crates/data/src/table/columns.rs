@@ -5,6 +5,7 @@ use super::moments::{Moments, pooled};
 use super::schema::{Kind, MissingNumber, Schema, Standard, Unknown};
 use crate::decode::Flaw;
 use crate::decode::table::{Row, Table};
+use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// The columns that a schema uses, in its order.
@@ -88,8 +89,12 @@ impl Columns {
         if rows.saturating_mul(4 * inputs) > LARGEST {
             return Err(RowError::TooLarge { file: table.file().to_owned(), rows, inputs });
         }
-        let found: Vec<(&str, Option<usize>)> =
-            schema.used().map(|column| (column.name.as_str(), table.column(&column.name))).collect();
+        let places_of: BTreeMap<&str, usize> =
+            table.names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
+        let found: Vec<(&str, Option<usize>)> = schema
+            .used()
+            .map(|column| (column.name.as_str(), places_of.get(column.name.as_str()).copied()))
+            .collect();
         let missing: Vec<String> =
             found.iter().filter(|(_, place)| place.is_none()).map(|(name, _)| format!("{name:?}")).collect();
         if !missing.is_empty() {
@@ -112,10 +117,9 @@ impl Columns {
         if let Some(error) = outcomes.into_iter().filter_map(Result::err).min_by_key(row) {
             return Err(error);
         }
-        let known = |name: &&String| {
-            **name == schema.label.column || schema.columns.iter().any(|column| column.name == **name)
-        };
-        let surplus = table.names.iter().filter(|name| !known(name)).cloned().collect();
+        let known: BTreeSet<&String> =
+            schema.columns.iter().map(|column| &column.name).chain([&schema.label.column]).collect();
+        let surplus = table.names.iter().filter(|name| !known.contains(name)).cloned().collect();
         let (columns, reports) = readers.into_iter().map(|(_, reader)| reader.done()).unzip();
         Ok(Self { columns, rows, reports, surplus })
     }

@@ -6,7 +6,7 @@ use super::schema::{
     Categories, Category, Column, Decimal, Kind, Label, MISSING, MissingCategory, MissingNumber, NotNumbers,
     Number, Schema, Unknown,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// What a user says about a schema that is made.
 #[derive(Clone, Debug, Default)]
@@ -28,37 +28,39 @@ pub type Comments = BTreeMap<String, Vec<String>>;
 const MOSTLY: f64 = 0.9;
 
 /// The schema of these files, and a comment for each column. Fails if they cannot be one labelled table.
-pub fn infer(files: &[Profiles], wishes: &Wishes) -> Result<(Schema, Comments), String> {
+pub fn infer<'f>(files: &'f [Profiles], wishes: &Wishes) -> Result<(Schema, Comments), String> {
     let Some(first) = files.first() else { return Err("there is no file to make a schema from".to_owned()) };
     let rows: u64 = files.iter().map(|file| file.kept).sum();
     let mut comments = Comments::new();
-    let mut names: Vec<&str> = first.columns.iter().map(|column| column.name.as_str()).collect();
+    let (mut names, mut seen) = (Vec::new(), BTreeSet::new());
     for column in files.iter().flat_map(|file| &file.columns) {
-        if !names.contains(&column.name.as_str()) {
-            names.push(&column.name);
+        if seen.insert(column.name.as_str()) {
+            names.push(column.name.as_str());
         }
     }
+    let by_name = |file: &'f Profiles| -> BTreeMap<&'f str, &'f Profile> {
+        file.columns.iter().map(|column| (column.name.as_str(), column)).collect()
+    };
+    let columns_of: Vec<(&Profiles, BTreeMap<&str, &Profile>)> =
+        files.iter().map(|file| (file, by_name(file))).collect();
     for (key, name) in [("--category", &wishes.categories), ("--ignore", &wishes.ignored)] {
-        if let Some(name) = name.iter().find(|name| !names.contains(&name.as_str())) {
+        if let Some(name) = name.iter().find(|name| !seen.contains(name.as_str())) {
             return Err(format!("{key} {name:?} is not a column; the columns are {}", names.join(", ")));
         }
     }
     let decimal = decimal(files);
     let (mut label, mut columns) = (None, Vec::new());
     for name in names {
-        let parts: Vec<(&Profiles, &Profile)> = files
-            .iter()
-            .filter_map(|file| Some((file, file.columns.iter().find(|column| column.name == name)?)))
-            .collect();
-        let mut profiles = parts.iter().map(|(_, profile)| (*profile).clone());
+        let mut profiles =
+            columns_of.iter().filter_map(|(_, own)| own.get(name)).map(|&profile| profile.clone());
         let Some(profile) = profiles.next() else { continue };
         let whole = profiles.fold(profile, |whole, part| whole.joined(&part));
         let all = if name == wishes.label { files.iter().map(|file| file.rows).sum() } else { rows };
         let mut about = describe(&whole, all, decimal);
-        let lacking: Vec<&str> = files
+        let lacking: Vec<&str> = columns_of
             .iter()
-            .filter(|file| file.columns.iter().all(|column| column.name != name))
-            .map(|file| file.file.rsplit(['/', '\\']).next().unwrap_or_default())
+            .filter(|(_, own)| !own.contains_key(name))
+            .map(|(file, _)| file.file.rsplit(['/', '\\']).next().unwrap_or_default())
             .collect();
         if name == wishes.label {
             if !lacking.is_empty() {

@@ -1,6 +1,6 @@
 //! The schema of a table: its columns by name and what becomes of each, and the label with its classes.
 
-use crate::decode::table::Layout;
+use crate::decode::table::{Layout, MOST_COLUMNS};
 use std::collections::BTreeSet;
 use thiserror::Error;
 
@@ -150,8 +150,8 @@ pub enum MissingCategory {
 /// Texts that stand for a missing value unless a schema says otherwise; NaN and null in any case.
 pub(crate) const MISSING: [&str; 6] = ["", "?", "NA", "N/A", "NaN", "null"];
 
-/// Maximum number of inputs and of columns, far above what a table of people's data has.
-const MOST: usize = 100_000;
+/// Maximum number of inputs and of columns.
+const MOST: usize = MOST_COLUMNS;
 
 /// Why a schema cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -238,12 +238,10 @@ impl Schema {
 
     /// The centres and scales that another schema adds to this one; `None` if it differs in anything else.
     pub fn standards_in(&self, complete: &Self) -> Option<Vec<Standard>> {
-        let added = self.open().map(|(name, _)| {
-            let column = complete.columns.iter().find(|column| column.name == name)?;
-            match &column.kind {
-                Kind::Number(number) => number.standard,
-                Kind::Category(_) | Kind::Ignored => None,
-            }
+        let both = self.columns.iter().zip(&complete.columns);
+        let added = both.filter_map(|(own, theirs)| match (&own.kind, &theirs.kind) {
+            (Kind::Number(own), Kind::Number(theirs)) if own.standard.is_none() => Some(theirs.standard),
+            _ => None,
         });
         let added: Vec<Standard> = added.collect::<Option<_>>()?;
         (self.with_standards(&added) == *complete).then_some(added)
@@ -304,9 +302,9 @@ impl Schema {
         if self.inputs() == 0 {
             return whole("no column is an input; there is nothing to learn from".to_owned());
         }
-        if let Some(header) = &self.header
-            && let Some(lost) = names.iter().find(|name| !header.iter().any(|own| own == *name))
-        {
+        let header: Option<BTreeSet<&str>> =
+            self.header.as_ref().map(|header| header.iter().map(String::as_str).collect());
+        if let Some(lost) = header.and_then(|header| names.difference(&header).next().copied()) {
             return whole(format!("header does not name the column {lost:?}"));
         }
         if self.separator.is_some_and(|separator| !separator.is_ascii() || b"\r\n\"".contains(&separator)) {
