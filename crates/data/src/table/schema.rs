@@ -330,6 +330,14 @@ impl Number {
                 "centre = {centre}, scale = {scale}; both must be finite, and scale at least 0"
             ));
         }
+        if let Some(Standard { scale, .. }) = self.standard
+            && scale != 0.0
+            && !(scale.is_normal() && (1.0 / scale).is_finite())
+        {
+            return Err(format!(
+                "scale = {scale:e} is too small to divide by; it must be 0, or at least 2.3e-308"
+            ));
+        }
         match self.missing {
             MissingNumber::Value(value) if !value.is_finite() => {
                 Err(format!("missing = {value} is not finite"))

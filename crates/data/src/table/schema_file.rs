@@ -234,6 +234,11 @@ mod tests {
                 "scale = nan",
                 "column \"age\": centre = 50, scale = NaN; both must be finite, and scale at least 0",
             ),
+            (
+                "scale = 10.0",
+                "scale = 1e-310",
+                "column \"age\": scale = 1e-310 is too small to divide by; it must be 0, or at least 2.3e-308",
+            ),
             ("\"number\"", "\"numbers\"", "column \"age\": bounds has no meaning for kind = \"numbers\""),
             (
                 "\"ignored\"",
