@@ -69,7 +69,8 @@ impl Params {
     /// Loads a model of this layout from a safetensors file, such as one written by PyTorch.
     pub fn from_safetensors(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, ModelFileError> {
         let file = SafeTensors::deserialize(bytes).map_err(|e| ModelFileError::Container(e.to_string()))?;
-        let mut params = Self::zeros(Arc::clone(layout));
+        // All names and shapes first: a layout from elsewhere may claim more numbers than there is memory for.
+        let mut views = Vec::new();
         for tensor in layout.tensors() {
             let (name, shape) = (tensor.name.clone(), tensor.shape.clone());
             let view = file
@@ -79,12 +80,16 @@ impl Params {
                 let (got_type, got) = (format!("{:?}", view.dtype()), view.shape().to_vec());
                 return Err(ModelFileError::Misfit { name, got_type, got, shape });
             }
+            views.push(view);
+        }
+        let mut params = Self::zeros(Arc::clone(layout));
+        for (tensor, view) in layout.tensors().iter().zip(views) {
             let values = &mut params.values[tensor.range()];
             for (value, chunk) in values.iter_mut().zip(view.data().as_chunks().0) {
                 *value = f32::from_le_bytes(*chunk);
             }
             if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
-                return Err(ModelFileError::NotFinite { name, value });
+                return Err(ModelFileError::NotFinite { name: tensor.name.clone(), value });
             }
         }
         let known = |name: &str| layout.range(name).is_some() || name.ends_with(COUNTER);
@@ -125,6 +130,13 @@ mod tests {
         assert_eq!(ModelCard::of(&bytes), Some(card));
         assert_eq!(ModelCard::of(&params.to_safetensors()), None);
         assert_eq!(Params::from_safetensors(&bytes, &layout(3)), Ok(params));
+    }
+
+    #[test]
+    fn a_layout_that_no_memory_could_hold_is_compared_with_the_file_first() {
+        let bytes = Params::initial(layout(3), 1).to_safetensors();
+        let error = Params::from_safetensors(&bytes, &layout(1 << 44)).unwrap_err();
+        assert!(matches!(error, ModelFileError::Misfit { .. }), "{error}");
     }
 
     #[test]
