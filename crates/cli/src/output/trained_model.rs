@@ -63,8 +63,35 @@ pub(crate) fn schema(file: &Path, bytes: &[u8]) -> Result<Option<Schema>, Failur
         std::fs::read_to_string(&path).ok().map(|text| (path, text))
     };
     let Some((path, text)) = card.or_else(beside) else { return Ok(None) };
-    let schema = text.parse().with_context(|| format!("the schema of {}", path.display()));
-    schema.map(Some).map_err(Failure::Request)
+    let schema: Schema = text
+        .parse()
+        .with_context(|| format!("the schema of {}", path.display()))
+        .map_err(Failure::Request)?;
+    // Their inputs would be 0 in every row.
+    let open: Vec<&str> = schema.open().map(|(name, _)| name).collect();
+    if !open.is_empty() {
+        return Err(Failure::Request(anyhow!(
+            "the schema of {} has no centre and scale of {}; a trained model's schema has all of them",
+            path.display(),
+            open.join(", ")
+        )));
+    }
+    Ok(Some(schema))
+}
+
+/// Fails if a card's layers are not for the rows and classes of its schema.
+fn check_card(path: &Path, network: &Network, schema: &Schema) -> Result<(), Failure> {
+    let (inputs, classes) = (schema.inputs(), schema.label.classes.len());
+    if network.input == [inputs, 1, 1] && network.classes == classes {
+        return Ok(());
+    }
+    Err(Failure::Request(anyhow!(
+        "{} contradicts itself: its layers are for inputs of shape {:?} and {} classes, its schema for [{inputs}, 1, 1] and \
+         {classes}",
+        path.display(),
+        network.input,
+        network.classes
+    )))
 }
 
 /// Whether a file starts as safetensors do: the length of a header, and the header in JSON.
@@ -89,6 +116,7 @@ impl TrainedModel {
         let schema = schema(&path, &bytes)?;
         let Description { network, class_names, normal } = match (ModelCard::of(&bytes), &schema) {
             (Some(card), Some(schema)) => {
+                check_card(&path, &card.network, schema)?;
                 let class_names = schema.class_names();
                 Description { network: card.network, class_names, normal: Vec::new() }
             }
@@ -131,7 +159,15 @@ impl TrainedModel {
     pub(crate) fn probabilities(&self, samples: Samples) -> Result<Vec<Vec<f64>>, Failure> {
         let rows: Vec<u32> = (0..samples.rows() as u32).collect();
         let mut cpu = Cpu::new(&self.network, Arc::new(samples)).map_err(Failure::request)?;
-        cpu.probabilities(&self.params, &rows).map_err(Failure::work)
+        let found = cpu.probabilities(&self.params, &rows).map_err(Failure::work)?;
+        match found.iter().position(|row| row.iter().any(|p| !p.is_finite())) {
+            Some(place) => Err(Failure::Work(anyhow!(
+                "{}: the probabilities of sample {} are not finite: a value of it is too large, or the model is broken",
+                self.file.display(),
+                place + 1
+            ))),
+            None => Ok(found),
+        }
     }
 
     /// The name of the most probable class; the first of equal ones.

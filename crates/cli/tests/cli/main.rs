@@ -5,6 +5,7 @@ mod certs;
 mod collapse;
 mod compare;
 mod data;
+mod false_models;
 mod federation;
 mod hospitals;
 mod json;

@@ -52,7 +52,7 @@ async fn joined_late(data: impl Fn(&Stage) -> SiteData) -> (Vec<u8>, Vec<Option<
     let job = zero.job().await;
     assert_eq!(job.offer.round, 1);
     let (server, security, folder) = (running.address(), stage.security(1), stage.path("state"));
-    let site = client::Options { server, security, data: data(&stage), folder, attack: None };
+    let site = client::Options::new(server, security, data(&stage), folder);
     let site = tokio::spawn(async move { client::join(site, &|_| {}).await });
     tokio::task::block_in_place(|| {
         stage.until(|event| matches!(event, Event::Enrolled { client: 1, .. }).then_some(()))
@@ -80,7 +80,7 @@ async fn a_late_joiner_reads_its_table_with_the_centres_and_scales_as_they_are()
         let path = stage.path("late.csv");
         std::fs::write(&path, "sick;bp;age\n".to_owned() + &rows.iter().map(line).collect::<String>())
             .unwrap();
-        SiteData::Table { path, label: None, test: 0.0 }
+        SiteData::Table { path, label: None, test: 0.0, columns: None }
     })
     .await;
     assert_eq!(rosters, [Some(1), Some(1), Some(2)]);
