@@ -126,7 +126,12 @@ fn a_finished_federation_rolled_back_is_computed_as_a_simulation_would() {
         fs::remove_file(format!("{out}/summary.json")).unwrap();
         fs::remove_file(format!("{out}/model.safetensors")).unwrap();
         let advice = fedtvd(&["evaluate", &out]).err;
-        assert!(advice.contains(&format!("to resume it: fedtvd serve --out {out}; to evaluate")), "{advice}");
+        assert!(
+            advice.contains(&format!(
+                "to resume it: fedtvd serve {out} with the options of its server; to evaluate"
+            )),
+            "{advice}"
+        );
     }
 }
 

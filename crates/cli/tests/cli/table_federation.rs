@@ -208,6 +208,8 @@ fn the_model_after_a_round_reads_tables_with_the_schema_of_its_run() {
     std::fs::remove_file(ground.folder.path().join("federated/model.safetensors")).unwrap();
     assert_eq!(evaluated(&["--round", "1"]), first);
     let early = fedtvd(&["predict", &run, &ground.path("b.csv")]);
-    let advice = format!("to resume it: fedtvd serve --out {run}; to evaluate the model after round 3");
+    let advice = format!(
+        "to resume it: fedtvd serve {run} with the options of its server; to evaluate the model after round 3"
+    );
     assert!(early.code == 2 && early.err.contains(&advice), "{}", early.err);
 }
