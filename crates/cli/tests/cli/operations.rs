@@ -2,7 +2,7 @@
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use crate::federation::{Process, call, script_succeeds};
+use crate::federation::{Process, call, commands, script_succeeds};
 use crate::page::{same_fields, shown};
 use crate::program::fedtvd;
 use std::fs;
@@ -264,4 +264,24 @@ fn metrics_and_health_are_answered_and_hostile_requests_do_no_harm() {
     assert!(health().starts_with("HTTP/1.1 200"));
     server.signal("TERM");
     assert_eq!(server.ends().0, Some(0));
+}
+
+#[test]
+fn the_commands_of_the_operations_guide_end_with_a_model_and_an_unbroken_audit_log() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = format!(
+        "set -e\ntrap 'kill $(jobs -p) 2> /dev/null || true' EXIT\n{}",
+        commands(include_str!("../../../../docs/operations.md"))
+    );
+    let said = script_succeeds(&script, folder.path());
+    // The last two answers are those of audit and evaluate.
+    let (before, last) = said.rsplit_once("head: ").unwrap();
+    assert!(before.contains("no line was changed, removed, inserted or moved"), "{said}");
+    assert!(last.contains("accuracy") && last.contains("samples of"), "{said}");
+    let text = fs::read_to_string(folder.path().join("run/federation/audit.jsonl")).unwrap();
+    for words in
+        ["reload: the list of clients has 3 valid", "\"event\":\"rolled-back\"", "stopped after round"]
+    {
+        assert!(text.contains(words), "{words}");
+    }
 }

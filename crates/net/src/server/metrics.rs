@@ -91,7 +91,8 @@ impl Metrics {
     /// Why the federation makes no progress, if it does not.
     pub(super) fn trouble(&self, coordinator: &Coordinator) -> Option<String> {
         // Before the counts are locked: events are counted by threads that may hold the coordinator's lock.
-        let (stopping, status) = (coordinator.inner().stop, coordinator.status());
+        let stopping = coordinator.inner().stop;
+        let status = coordinator.status();
         let counts = self.counts();
         let idle = counts.progress.elapsed();
         match status {

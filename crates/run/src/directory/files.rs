@@ -58,13 +58,16 @@ pub fn create(path: &Path) -> io::Result<File> {
 
 /// Makes a folder that only its owner can enter, unless it exists; parents that do not exist are ordinary folders.
 pub fn make_folder(path: &Path) -> Result<(), FileError> {
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(doing("making", parent))?;
-    }
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match builder.create(path) {
+    let made = match (builder.create(path), path.parent()) {
+        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
+            fs::create_dir_all(parent).and_then(|()| builder.create(path))
+        }
+        (made, _) => made,
+    };
+    match made {
         Err(_) if path.is_dir() => Ok(()),
         made => made.map_err(doing("making", path)),
     }
