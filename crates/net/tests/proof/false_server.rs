@@ -6,6 +6,7 @@ use fedtvd_net::wire::{self, PROTOCOL};
 use fedtvd_nn::models;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::transport::server::TcpIncoming;
@@ -86,7 +87,10 @@ async fn joined(
     let (address, told, serving) = serve(welcomes);
     let reported = Mutex::new(Vec::new());
     let report = |progress: &Progress| reported.lock().unwrap().push(progress.clone());
-    let error = join(options(folder, &address), &report).await.unwrap_err();
+    // A site that does not give up would try again for ever.
+    let joining = join(options(folder, &address), &report);
+    let joined = tokio::time::timeout(Duration::from_secs(20), joining).await;
+    let error = joined.expect("the site gives up").unwrap_err();
     serving.abort();
     let told = told.lock().unwrap().clone();
     (error, told, reported.into_inner().unwrap())
