@@ -52,7 +52,8 @@ async fn joined_late(data: impl Fn(&Stage) -> SiteData) -> (Vec<u8>, Vec<Option<
     let job = zero.job().await;
     assert_eq!(job.offer.round, 1);
     let (server, security, folder) = (running.address(), stage.security(1), stage.path("state"));
-    let site = client::Options::new(server, security, data(&stage), folder);
+    let policy = client::Policy { min_samples: 4, ..client::Policy::default() };
+    let site = client::Options { policy, ..client::Options::new(server, security, data(&stage), folder) };
     let site = tokio::spawn(async move { client::join(site, &|_| {}).await });
     tokio::task::block_in_place(|| {
         stage.until(|event| matches!(event, Event::Enrolled { client: 1, .. }).then_some(()))
