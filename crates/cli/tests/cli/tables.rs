@@ -362,3 +362,26 @@ fn a_wrong_schema_is_refused_with_its_file_and_what_would_have_been_right() {
     let error = refused(&made.replace("\"number\"", "\"numeric\""));
     assert!(error.contains("schema.toml: column \"age\": "), "{error}");
 }
+
+#[test]
+fn a_schema_is_made_as_it_was_asked_for_or_not_at_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let put = |name: &str, text: String| {
+        std::fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name).display().to_string()
+    };
+    // More categories than are taken over without being asked.
+    let rows: String = (0..70).map(|row| format!("{row},c{row},{}\n", ["no", "yes"][row % 2])).collect();
+    let codes = put("codes.csv", format!("age,code,sick\n{rows}"));
+    let asked = fedtvd(&["data", "schema", &codes, "--label", "sick", "--category", "code"]);
+    assert_eq!(asked.code, 2, "{}", asked.out);
+    assert!(asked.err.contains("\"code\" was declared a category, but has more than 64"), "{}", asked.err);
+    let unasked = good(&["data", "schema", &codes, "--label", "sick"]).out;
+    assert!(unasked.contains("left out: it has more than 64 different texts\n"), "{unasked}");
+    // Numbers with a comma and numbers with a point: the decimal comma is not taken for granted.
+    let row = |row: usize| format!("{row};{}{}47;{}\n", row, [",", "."][row % 2], ["no", "yes"][row % 2]);
+    let mixed = put("mixed.csv", format!("age;crp;sick\n{}", (0..200).map(row).collect::<String>()));
+    let made = good(&["data", "schema", &mixed, "--label", "sick"]).out;
+    assert!(!made.contains("decimal = \",\""), "{made}");
+    assert!(made.contains("some are numbers with a decimal comma"), "{made}");
+}

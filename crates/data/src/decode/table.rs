@@ -42,14 +42,19 @@ pub struct Row<'r> {
     record: &'r csv::StringRecord,
     /// Its number; the first one after the names is 1.
     pub number: u64,
-    /// The line of the file in which it starts.
-    pub line: u64,
+    /// Where it starts in the text, or in the line breaks before it.
+    byte: u64,
 }
 
 impl<'r> Row<'r> {
     /// A field, without blanks around it.
     pub fn field(&self, column: usize) -> &'r str {
         self.record.get(column).unwrap_or_default().trim()
+    }
+
+    /// The line of the table's file in which it starts, counted from 1.
+    pub fn line(&self, table: &Table) -> usize {
+        table.line(self.byte)
     }
 
     /// All fields as they are in the file.
@@ -153,13 +158,27 @@ impl Table {
             .from_reader(&self.bytes[self.start..])
     }
 
+    /// The line of the first text at or after this place: lines end with a line feed, a carriage return, or both.
+    fn line(&self, byte: u64) -> usize {
+        let text = &self.bytes[self.start..];
+        let skipped =
+            text.iter().skip(byte as usize).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
+        let before = &text[..text.len().min(byte as usize + skipped)];
+        let feeds = before.iter().filter(|byte| **byte == b'\n').count();
+        let lone = before.windows(2).filter(|pair| pair[0] == b'\r' && pair[1] != b'\n').count();
+        1 + feeds + lone + usize::from(before.ends_with(b"\r"))
+    }
+
     fn flaw(&self, error: &csv::Error) -> Flaw {
-        let offset = error.position().map_or(0, |place| place.byte() + self.start as u64);
+        let byte = error.position().map_or(0, csv::Position::byte);
+        let (offset, line) = (byte + self.start as u64, self.line(byte));
         let (expected, found) = match error.kind() {
             csv::ErrorKind::UnequalLengths { expected_len, len, .. } => {
-                (format!("{expected_len} fields, as many as column names"), format!("{len}"))
+                (format!("{expected_len} fields, as many as column names"), format!("{len} in line {line}"))
             }
-            csv::ErrorKind::Utf8 { .. } => ("text in UTF-8".to_owned(), "other bytes".to_owned()),
+            csv::ErrorKind::Utf8 { .. } => {
+                ("text in UTF-8".to_owned(), format!("other bytes in line {line}; save the table as UTF-8"))
+            }
             _ => ("a row of a table".to_owned(), error.to_string()),
         };
         Flaw { file: self.file.clone(), offset, expected, found }
@@ -174,8 +193,8 @@ impl Rows<'_> {
             Ok(false) => Ok(None),
             Ok(true) => {
                 self.number += 1;
-                let line = self.record.position().map_or(0, csv::Position::line);
-                Ok(Some(Row { record: &self.record, number: self.number, line }))
+                let byte = self.record.position().map_or(0, csv::Position::byte);
+                Ok(Some(Row { record: &self.record, number: self.number, byte }))
             }
             Err(error) => Err(self.table.flaw(&error)),
         }
@@ -224,6 +243,27 @@ mod tests {
         let (names, rows) = read(b"age, town\n3,\"Rio, Brazil\"\n4, Ulm \n").unwrap();
         assert_eq!(names, ["age", "town"]);
         assert_eq!(rows, [["3", "Rio, Brazil"], ["4", "Ulm"]]);
+    }
+
+    #[test]
+    fn rows_know_the_line_they_start_in_whatever_ends_lines() {
+        let lines = |text: &str| {
+            let table =
+                Table::read(&mut Source::bytes("x", text.as_bytes()).unwrap(), 1000, &Layout::default());
+            let table = table.unwrap();
+            let (mut rows, mut lines) = (table.rows(), Vec::new());
+            while let Some(row) = rows.next().unwrap() {
+                lines.push(row.line(&table));
+            }
+            lines
+        };
+        for end in ["\n", "\r\n", "\r"] {
+            // A blank line, and a field of two lines.
+            let text = ["a,b", "1,2", "", "3,\"4", "5\"", "6,7", ""].join(end);
+            assert_eq!(lines(&text), [2, 4, 6], "{end:?}");
+        }
+        let error = read(b"a,b\r\n1,2\r\n3\r\n").unwrap_err().to_string();
+        assert!(error.ends_with("expected 2 fields, as many as column names, found 1 in line 3"), "{error}");
     }
 
     #[test]
@@ -277,7 +317,7 @@ mod tests {
         let complaint = |text: &[u8]| read(text).unwrap_err().to_string();
         assert_eq!(
             complaint(b"a,b\n1,2\n3\n"),
-            "x: at byte 8: expected 2 fields, as many as column names, found 1"
+            "x: at byte 8: expected 2 fields, as many as column names, found 1 in line 3"
         );
         assert_eq!(
             complaint(b"a,a\n1,2\n"),
@@ -287,7 +327,10 @@ mod tests {
             complaint(b"a,b\n"),
             "x: at byte 0: expected column names and at least one row, found no rows"
         );
-        assert_eq!(complaint(b"a,b\n1,\xff\n"), "x: at byte 4: expected text in UTF-8, found other bytes");
+        assert_eq!(
+            complaint(b"a,b\n1,\xff\n"),
+            "x: at byte 4: expected text in UTF-8, found other bytes in line 2; save the table as UTF-8"
+        );
         let wide = ",".repeat(MOST_COLUMNS) + "\n";
         let mut source = Source::bytes("x", wide.as_bytes()).unwrap();
         let error = Table::read(&mut source, 1 << 20, &Layout::default()).unwrap_err().to_string();

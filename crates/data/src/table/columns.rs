@@ -293,7 +293,7 @@ pub(crate) fn refusal(table: &Table, row: &Row<'_>, column: usize, why: String) 
     RowError::Value {
         file: table.file().to_owned(),
         row: row.number,
-        line: row.line,
+        line: row.line(table) as u64,
         column: table.names[column].clone(),
         value: row.field(column).chars().take(80).collect(),
         why,

@@ -72,7 +72,7 @@ pub fn infer<'f>(files: &'f [Profiles], wishes: &Wishes) -> Result<(Schema, Comm
                 about.push(format!("left out: it is not in {}", lacking.join(", ")));
                 Kind::Ignored
             } else {
-                kind(&whole, decimal, wishes, &mut about)
+                kind(&whole, decimal, wishes, &mut about)?
             };
             columns.push(Column { name: name.to_owned(), kind });
         }
@@ -104,9 +104,7 @@ pub fn infer<'f>(files: &'f [Profiles], wishes: &Wishes) -> Result<(Schema, Comm
 fn decimal(files: &[Profiles]) -> Decimal {
     let all = || files.iter().flat_map(|file| &file.columns);
     let comma = |column: &Profile| column.commas > 0 && column.texts == 0;
-    let point = |column: &Profile| {
-        column.distinct.keys().any(|value| value.contains('.') && value.parse::<f64>().is_ok())
-    };
+    let point = |column: &Profile| column.with_point;
     let separated = files.iter().any(|file| file.separator == b',');
     if !separated && all().any(comma) && !all().any(point) { Decimal::Comma } else { Decimal::Point }
 }
@@ -130,15 +128,20 @@ fn numbers(column: &Profile, decimal: Decimal) -> u64 {
     column.points + if decimal == Decimal::Comma { column.commas } else { 0 }
 }
 
-fn kind(column: &Profile, decimal: Decimal, wishes: &Wishes, about: &mut Vec<String>) -> Kind {
+fn kind(
+    column: &Profile,
+    decimal: Decimal,
+    wishes: &Wishes,
+    about: &mut Vec<String>,
+) -> Result<Kind, String> {
     if wishes.ignored.contains(&column.name) {
-        return Kind::Ignored;
+        return Ok(Kind::Ignored);
     }
     let (numbers, present) = (numbers(column, decimal), column.present());
     let wished = wishes.categories.contains(&column.name);
     if !wished && numbers as f64 >= MOSTLY * present as f64 {
         if numbers < present {
-            let (row, _, text) = column.first_text.clone().unwrap_or_default();
+            let (row, text) = column.first_text.clone().unwrap_or_default();
             about.push(format!(
                 "{} of {present} are not numbers, the first is {:?} in row {row}; correct them, or set not_numbers = \
                  \"missing\" or kind = \"category\"",
@@ -148,17 +151,25 @@ fn kind(column: &Profile, decimal: Decimal, wishes: &Wishes, about: &mut Vec<Str
         }
         let missing = if column.missing > 0 { MissingNumber::Indicator } else { MissingNumber::Centre };
         let not_numbers = NotNumbers::Refuse;
-        return Kind::Number(Number {
+        return Ok(Kind::Number(Number {
             bounds: None,
             standard: None,
             missing,
             missing_values: Vec::new(),
             not_numbers,
-        });
+        }));
     }
     if column.many || column.distinct.len() > CATEGORIES {
-        about.push(format!("left out: more than {CATEGORIES} different texts look like an identifier"));
-        return Kind::Ignored;
+        if wished {
+            return Err(format!(
+                "column {:?} was declared a category, but has more than {CATEGORIES} different values; leave it out, or \
+                 group its values by hand in the schema",
+                column.name
+            ));
+        }
+        let with_commas = if column.commas > 0 { "; some are numbers with a decimal comma" } else { "" };
+        about.push(format!("left out: it has more than {CATEGORIES} different texts{with_commas}"));
+        return Ok(Kind::Ignored);
     }
     let category = |value: &String| Category { name: value.clone(), values: vec![value.clone()] };
     // Numbers that were declared to be categories are merged if they are equal; texts are as they are.
@@ -167,7 +178,7 @@ fn kind(column: &Profile, decimal: Decimal, wishes: &Wishes, about: &mut Vec<Str
         false => column.distinct.keys().map(category).collect(),
     };
     let (unknown, missing) = (Unknown::Zeros, MissingCategory::Zeros);
-    Kind::Category(Categories { categories, unknown, missing, missing_values: Vec::new() })
+    Ok(Kind::Category(Categories { categories, unknown, missing, missing_values: Vec::new() }))
 }
 
 fn classes(column: &Profile, rows: u64, about: &mut Vec<String>) -> Result<Vec<Category>, String> {

@@ -22,10 +22,12 @@ pub struct Profile {
     pub points: u64,
     /// Number of further numbers, with a decimal comma.
     pub commas: u64,
+    /// Whether a number has a decimal point.
+    pub with_point: bool,
     /// Number of other texts.
     pub texts: u64,
     /// Row, line and text of the first value that is not a number with a point.
-    pub first_text: Option<(u64, u64, String)>,
+    pub first_text: Option<(u64, String)>,
     /// The least and the greatest number.
     pub range: Option<[f64; 2]>,
     /// The different values, and how often each occurs; complete unless there are too many.
@@ -105,7 +107,7 @@ fn read_part(
         }
         kept += 1;
         for (place, column) in (first..).zip(&mut *columns) {
-            column.add(row.field(place), most[place], missing, (row.number, row.line));
+            column.add(row.field(place), most[place], missing, row.number);
         }
     }
     Ok([count, kept])
@@ -117,6 +119,7 @@ impl Profile {
             name: name.to_owned(),
             missing: 0,
             points: 0,
+            with_point: false,
             commas: 0,
             texts: 0,
             first_text: None,
@@ -132,15 +135,16 @@ impl Profile {
         self.points + self.commas + self.texts
     }
 
-    fn add(&mut self, field: &str, most: usize, missing: &Missing, (row, line): (u64, u64)) {
+    fn add(&mut self, field: &str, most: usize, missing: &Missing, row: u64) {
         let mut found = number(field, Decimal::Point);
         if found.is_some() {
             self.points += 1;
+            self.with_point |= field.contains('.');
         } else if missing.text(field) {
             self.missing += 1;
             return;
         } else {
-            self.first_text.get_or_insert_with(|| (row, line, field.to_owned()));
+            self.first_text.get_or_insert_with(|| (row, field.to_owned()));
             found = number(field, Decimal::Comma);
             match found {
                 Some(_) => self.commas += 1,
@@ -176,6 +180,7 @@ impl Profile {
     pub(crate) fn joined(mut self, other: &Self) -> Self {
         self.missing += other.missing;
         self.points += other.points;
+        self.with_point |= other.with_point;
         self.commas += other.commas;
         self.texts += other.texts;
         self.first_text = self.first_text.or_else(|| other.first_text.clone());
