@@ -14,6 +14,7 @@ use fedtvd_run::configuration::{Value, keys};
 use fedtvd_run::directory::sha256;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Join a federation as a client, with local data.
 #[derive(Args)]
@@ -56,6 +57,9 @@ pub(crate) struct Join {
     /// Connect without TLS to a server on this machine, as client number N
     #[arg(long, value_name = "N", conflicts_with = "identity")]
     plaintext: Option<u32>,
+    /// Give up after this many seconds in which no attempt succeeded [default: try for ever]
+    #[arg(long, value_name = "SECONDS")]
+    give_up: Option<u64>,
     /// Only check whether this site could take part: read its data as the federation does, and report what is missing or
     /// unknown
     #[arg(long)]
@@ -180,6 +184,7 @@ impl Join {
             policy: self.policy()?,
             authority: self.authority()?,
             data_name: self.data_name(),
+            give_up: self.give_up.map(Duration::from_secs),
             ..client::Options::new(server, security, data, state)
         };
         if self.check {

@@ -17,6 +17,7 @@ mod report;
 mod reproduce;
 mod rollback;
 mod run;
+mod security;
 mod split;
 mod strategies;
 mod sweep;

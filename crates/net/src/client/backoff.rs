@@ -1,17 +1,18 @@
 //! Exponential backoff with jitter between attempts to connect.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Upper bound of the first delay.
 const FIRST: Duration = Duration::from_millis(200);
 /// Upper bound of any delay.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// The number of consecutive failures.
+/// The number of consecutive failures, and when they began.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Backoff {
     failed: u32,
+    since: Option<Instant>,
 }
 
 impl Backoff {
@@ -19,6 +20,7 @@ impl Backoff {
     pub(crate) fn delay(&mut self) -> Duration {
         let longest = FIRST.saturating_mul(1 << self.failed.min(16)).min(LONGEST);
         self.failed = self.failed.saturating_add(1);
+        self.since.get_or_insert_with(Instant::now);
         // Jitter from the standard library's own randomness, on which no result depends: sites must not reconnect in step.
         let jitter = RandomState::new().hash_one(self.failed) as f64 / u64::MAX as f64;
         longest.mul_f64(0.5 + 0.5 * jitter)
@@ -26,7 +28,12 @@ impl Backoff {
 
     /// Starts again after a success.
     pub(crate) fn reset(&mut self) {
-        self.failed = 0;
+        *self = Self::default();
+    }
+
+    /// Whether all attempts failed for at least this long.
+    pub(crate) fn gives_up(&self, after: Option<Duration>) -> bool {
+        after.zip(self.since).is_some_and(|(after, since)| since.elapsed() >= after)
     }
 }
 
@@ -42,6 +49,9 @@ mod tests {
         assert!(delays[50..].iter().all(|delay| *delay >= LONGEST / 2));
         assert!(delays[50..].windows(2).any(|pair| pair[0] != pair[1]));
         backoff.reset();
+        assert!(!backoff.gives_up(Some(Duration::ZERO)), "nothing failed since");
         assert!(backoff.delay() <= FIRST);
+        assert!(backoff.gives_up(Some(Duration::ZERO)) && !backoff.gives_up(None));
+        assert!(!backoff.gives_up(Some(Duration::from_secs(3600))));
     }
 }

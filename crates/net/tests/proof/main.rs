@@ -16,6 +16,7 @@ mod one_hot;
 mod policy;
 mod puppet;
 mod requests;
+mod retrying;
 mod rollback;
 mod roster;
 mod schema_changes;
