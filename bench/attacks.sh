@@ -59,7 +59,7 @@ federation() {
         local lie=()
         [ "$number" -ne 0 ] || lie=("$@")
         (exec timeout "$limit" "$fedtvd" join "@$out/federation/address" "$sites/sites/$name" \
-            --identity "$sites/certs/clients/$name" --state "$out.state/$name" "${lie[@]}" >/dev/null 2>>"$out.clients") &
+            --identity "$sites/certs/clients/$name" --policy "$folder/site.toml" --state "$out.state/$name" "${lie[@]}" >/dev/null 2>>"$out.clients") &
         processes+=("$!")
     done
     wait "$server" || status=$?
@@ -76,6 +76,7 @@ federation() {
     fi
 }
 
+echo "min-samples = 1" >"$folder/site.toml"
 for clients in "${sizes[@]}"; do
     settings=(--set "split.clients=$clients" --set split.alpha=0.5 --set "rounds=$rounds")
     [ -z "$screen" ] || settings+=(--set "strategy.screen=$screen")

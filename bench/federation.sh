@@ -28,6 +28,7 @@ uploads="${UPLOADS:-${CARGO_TARGET_DIR:-target}/release/examples/uploads}"
 limit=900
 
 folder="$(mktemp -d)"
+echo "min-samples = 1" >"$folder/site.toml"
 processes=()
 clean_up() {
     for process in "${processes[@]}"; do
@@ -79,7 +80,7 @@ crowd() {
     seconds=$(date +%s.%N)
     for name in "${names[@]}"; do
         timeout $limit "$fedtvd" join "@$out/federation/address" "$folder/sites/$name" \
-            --identity "$folder/certs/clients/$name" --quiet >/dev/null 2>>"$out.clients.log" &
+            --identity "$folder/certs/clients/$name" --policy "$folder/site.toml" --quiet >/dev/null 2>>"$out.clients.log" &
         processes+=("$!")
     done
     wait "$server"

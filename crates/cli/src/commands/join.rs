@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::{ArgPredicate, PossibleValue, PossibleValuesParser};
 use fedtvd_data::set::{DataOptions, Loaded, Places};
 use fedtvd_net::client::{
-    self, Checked, ConnectionError, JoinError, Outcome, Policy, Progress, Security, SiteData,
+    self, Checked, ConnectionError, JoinError, Outcome, Policy, Progress, Security, SiteData, SiteError,
 };
 use fedtvd_run::attack::{ALL, Attack};
 use fedtvd_run::configuration::{Value, keys};
@@ -351,6 +351,8 @@ fn text(progress: &Progress) -> String {
 
 fn failure(error: JoinError) -> Failure {
     match error {
+        // The request was right; the site does not agree to what the server asks for.
+        JoinError::Site(SiteError::Policy(violation)) => Failure::work(violation),
         JoinError::Connection(ConnectionError::Address(_) | ConnectionError::Elsewhere(_))
         | JoinError::Site(_) => Failure::request(error),
         other => Failure::work(other),

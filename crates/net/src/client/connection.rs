@@ -13,6 +13,7 @@ use fedtvd_core::round::ClientEvaluation;
 use hyper_util::rt::TokioIo;
 use prost::bytes::Bytes;
 use std::error::Error as StdError;
+use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
@@ -404,6 +405,13 @@ fn lost(error: &(dyn StdError + 'static), failure: &TlsFailure) -> ConnectionErr
 fn cause(error: &(dyn StdError + 'static)) -> String {
     match error.source() {
         Some(inner) => cause(inner),
+        // The message of rustls is about its protocol, with a link to its manual.
+        None if error
+            .downcast_ref::<std::io::Error>()
+            .is_some_and(|e| e.kind() == ErrorKind::UnexpectedEof) =>
+        {
+            "the server closed the connection".to_owned()
+        }
         // A status without a source prints its fields in the form of a program.
         None => error
             .downcast_ref::<Status>()
