@@ -1,24 +1,22 @@
 //! A client's connection to the server: one method per request of the protocol.
 
+use crate::client::connection_error::{ConnectionError, lost, refused};
 use crate::client::outgoing::Outgoing;
 use crate::client::sent_log::SentLog;
 use crate::client::tls_stream::{TlsFailure, connect};
 use crate::identity::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
 use crate::wire::{
-    self, CHUNK, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch, plain,
-    upload_reply, upload_request, work,
+    self, CHUNK, CLIENT, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch, plain, upload_reply,
+    upload_request, work,
 };
 use fedtvd_core::round::ClientEvaluation;
 use hyper_util::rt::TokioIo;
 use prost::bytes::Bytes;
-use std::error::Error as StdError;
-use std::io::ErrorKind;
 use std::net::IpAddr;
 use std::path::Path;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
-use thiserror::Error;
 use tokio::sync::mpsc;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_stream::wrappers::ReceiverStream;
@@ -45,46 +43,6 @@ impl Security {
     pub fn operator(folder: &Path) -> Result<Self, TlsError> {
         Ok(Self::Tls(Arc::new(tls::operator(folder)?)))
     }
-}
-
-/// Why a request failed.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum ConnectionError {
-    /// The server refused it.
-    #[error("{why} [{code}]")]
-    Refused {
-        /// The code for scripts.
-        code: String,
-        /// The sentence for people.
-        why: String,
-        /// Whether the same request may succeed later.
-        passing: bool,
-    },
-    /// The TLS handshake failed.
-    #[error("{why} [{code}]")]
-    Tls {
-        /// The code for scripts.
-        code: &'static str,
-        /// The sentence for people.
-        why: String,
-    },
-    /// The server speaks another version of the protocol.
-    #[error(transparent)]
-    Version(#[from] VersionMismatch),
-    /// A malformed address.
-    #[error("{0} is not an address; write HOST:PORT")]
-    Address(String),
-    /// Another machine, without TLS.
-    #[error(
-        "{0} may be another machine; connections without TLS are limited to 127.0.0.1, [::1] and localhost"
-    )]
-    Elsewhere(String),
-    /// The list of what leaves the site cannot be written.
-    #[error("nothing is sent, because it cannot be listed: {0}")]
-    Unlisted(String),
-    /// The connection failed or was lost.
-    #[error("{0}")]
-    Lost(String),
 }
 
 /// What a client is to do.
@@ -377,46 +335,9 @@ async fn answered<T>(
     }
 }
 
-fn refused(status: &Status, failure: &TlsFailure) -> ConnectionError {
-    match status.metadata().get(CODE).and_then(|code| code.to_str().ok()) {
-        Some(code) => ConnectionError::Refused {
-            code: plain(code),
-            why: plain(status.message()),
-            passing: status.code() == tonic::Code::Unavailable,
-        },
-        None => lost(status, failure),
-    }
-}
-
 /// Whether a host is this machine.
 fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-fn lost(error: &(dyn StdError + 'static), failure: &TlsFailure) -> ConnectionError {
-    if let Some(error) = &*failure.lock().unwrap_or_else(PoisonError::into_inner) {
-        let (code, why) = tls::declined(error);
-        return ConnectionError::Tls { code, why };
-    }
-    ConnectionError::Lost(plain(&format!("the connection to the server failed: {}", cause(error))))
-}
-
-/// The innermost cause of an error; the causes around it add only the names of libraries.
-fn cause(error: &(dyn StdError + 'static)) -> String {
-    match error.source() {
-        Some(inner) => cause(inner),
-        // The message of rustls is about its protocol, with a link to its manual.
-        None if error
-            .downcast_ref::<std::io::Error>()
-            .is_some_and(|e| e.kind() == ErrorKind::UnexpectedEof) =>
-        {
-            "the server closed the connection".to_owned()
-        }
-        // A status without a source prints its fields in the form of a program.
-        None => error
-            .downcast_ref::<Status>()
-            .map_or_else(|| error.to_string(), |status| status.message().to_owned()),
-    }
 }
 
 /// A welcome whose texts can be printed; the model, the schema and the classes are read and compared as they are.

@@ -10,6 +10,7 @@ mod agreement;
 mod backoff;
 mod check;
 pub(crate) mod connection;
+mod connection_error;
 mod enrol;
 mod join;
 mod newest_server;
@@ -26,7 +27,8 @@ mod tls_stream;
 
 pub use agreement::disclosures;
 pub use check::{Checked, check};
-pub use connection::{Connection, ConnectionError, Security, Task};
+pub use connection::{Connection, Security, Task};
+pub use connection_error::ConnectionError;
 pub use join::{JoinError, Options, Outcome, Progress, join, take_part};
 pub use policy::{Disclosure, Policy, PolicyError, Violation};
 pub use sent_log::SentLine;
