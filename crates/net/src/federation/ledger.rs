@@ -18,8 +18,8 @@
 use crate::federation::lease;
 use fedtvd_core::labels::Reference;
 use fedtvd_core::round::{ClientFailure, ClientId, Profile};
-use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::{create, doing, make_folder, read_text, sync, write};
+use fedtvd_run::directory::{FileError, disk};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
@@ -175,10 +175,10 @@ impl Ledger {
     /// Accepts an update whose temporary file is on disk. When this returns, the update is durable.
     pub fn commit(&self, round: u32, client: ClientId, hash: &str) -> Result<(), FileError> {
         let place = self.place(round, client, hash);
-        fs::rename(self.partial(round, client), &place).map_err(doing("writing", &place))?;
+        disk::rename(&self.partial(round, client), &place).map_err(doing("writing", &place))?;
         sync(&self.round(round)).inspect_err(|_| {
             // It was not acknowledged, so it must not be found later next to one that was.
-            let _ = fs::remove_file(&place);
+            let _ = disk::remove_file(&place);
         })
     }
 
@@ -216,7 +216,7 @@ impl Ledger {
             }
             // Last, because its absence marks the folder as clean.
             let open = path.join("open.json");
-            fs::remove_file(&open).map_err(doing("removing", &open))?;
+            disk::remove_file(&open).map_err(doing("removing", &open))?;
         }
         Ok(())
     }
@@ -224,7 +224,7 @@ impl Ledger {
 
 /// Removes a file, which an upload that broke off may have removed already.
 pub(super) fn remove(path: &Path) -> Result<(), FileError> {
-    match fs::remove_file(path) {
+    match disk::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(doing("removing", path)(error)),
         _ => Ok(()),
     }
