@@ -10,7 +10,6 @@ use fedtvd_core::labels::Statistic;
 use fedtvd_core::round::{ClientEvaluation, ClientFailure, ClientId, Job, Mode, Profile, enrolment};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A client, as identified by its certificate and the allow list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +63,7 @@ impl Drop for Arrival {
 impl Coordinator {
     /// Records that a client was in contact, and refuses clients of another run or outside the roster.
     pub(crate) fn note_contact(&self, member: &Member, run: Option<&str>) -> Result<(), Refusal> {
-        let seen = Seen { name: member.name.clone(), last: Instant::now() };
+        let seen = Seen { name: member.name.clone(), last: self.now() };
         self.inner().seen.insert(member.id, seen);
         if let Some(roster) = &self.terms.roster
             && !roster.contains(&member.id)
@@ -261,7 +260,7 @@ impl Coordinator {
             if let Reply::Update(update) = &answer {
                 // Under the lock, so that no update is accepted after its round was closed.
                 self.ledger.commit(round, client, &update.hash).map_err(|error| disk(&error.error))?;
-                open.measure(client);
+                open.measure(client, self.now());
             }
             open.answers.insert(client, answer);
         }

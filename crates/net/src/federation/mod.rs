@@ -4,6 +4,7 @@
 pub(crate) mod admission;
 pub(crate) mod audit;
 pub(crate) mod audit_check;
+pub(crate) mod clock;
 pub(crate) mod coordinator;
 pub(crate) mod dataset_info;
 pub(crate) mod deadline;
@@ -11,6 +12,7 @@ pub(crate) mod event;
 pub(crate) mod fleet;
 pub(crate) mod lease;
 pub(crate) mod ledger;
+pub(crate) mod next_work;
 pub(crate) mod phase;
 pub(crate) mod recovery;
 pub(crate) mod resumed_schema;

@@ -10,8 +10,8 @@ use fedtvd_core::round::{Assessment, ClientId, Job, Profile, hardened};
 use fedtvd_run::fleet::FleetFailure;
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::MutexGuard;
+use std::time::Duration;
 
 /// How often a waiting round logs the clients that it waits for.
 const REMINDER: Duration = Duration::from_secs(60);
@@ -82,7 +82,7 @@ impl Coordinator {
             answers,
             shared,
             bytes_down: 0,
-            began: Instant::now(),
+            began: self.now(),
             limit,
             sent: BTreeMap::new(),
             slowest: None,
@@ -102,9 +102,9 @@ impl Coordinator {
             _ => None,
         };
         let mut inner = loop {
-            let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
+            let left = limit.map(|limit| limit.saturating_duration_since(self.now()));
             let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), Inner::complete)?;
-            if inner.complete() || limit.is_some_and(|limit| Instant::now() >= limit) {
+            if inner.complete() || limit.is_some_and(|limit| self.now() >= limit) {
                 break inner;
             }
             if let Phase::Training(open) = &inner.phase {
@@ -131,9 +131,15 @@ impl Coordinator {
         deadline: Duration,
         until: impl Fn(&Inner) -> bool,
     ) -> Result<MutexGuard<'_, Inner>, FleetFailure> {
-        let waiting = |inner: &mut Inner| !inner.stop && !until(inner);
-        let waited = self.answered.wait_timeout_while(self.inner(), deadline, waiting);
-        let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let limit = self.now().checked_add(deadline);
+        let mut inner = self.inner();
+        while !inner.stop && !until(&inner) {
+            let left = limit.map_or(deadline, |limit| limit.saturating_duration_since(self.now()));
+            if left.is_zero() {
+                break;
+            }
+            inner = self.clock.wait(&self.inner, inner, left);
+        }
         if inner.stop { Err(FleetFailure::Stopped) } else { Ok(inner) }
     }
 
