@@ -43,6 +43,8 @@ struct Chain {
     length: u64,
     number: u64,
     hash: String,
+    /// Whether a part of a line that could not be written may follow the last line.
+    torn: bool,
 }
 
 impl Audit {
@@ -106,7 +108,7 @@ impl Chain {
         let last = text.lines().next_back();
         let hash = last.map_or_else(|| FIRST.to_owned(), last_hash);
         let (length, number) = (whole as u64, text.lines().count() as u64);
-        let mut chain = Self { file, path: path.to_owned(), length, number, hash };
+        let mut chain = Self { file, path: path.to_owned(), length, number, hash, torn: false };
         let torn = &bytes[whole..];
         if !torn.is_empty() {
             disk::truncate(&chain.file, path, length)?;
@@ -127,12 +129,16 @@ impl Chain {
             format!("{{\"number\":{number},\"time\":\"{now}\",{content},\"previous\":\"{}\"", self.hash);
         let hash = sha256(before.as_bytes());
         let line = format!("{before}{HASH}{hash}\"}}\n");
+        if self.torn {
+            disk::truncate(&self.file, &self.path, self.length)?;
+            self.torn = false;
+        }
         let written = disk::write(&self.file, &self.path, line.as_bytes());
         let sync = || if durable { disk::sync_data(&self.file, &self.path) } else { Ok(()) };
         let written = written.and_then(|()| sync());
         if let Err(error) = written {
             // A full disk may have stored a part of the line.
-            disk::truncate(&self.file, &self.path, self.length)?;
+            self.torn = disk::truncate(&self.file, &self.path, self.length).is_err();
             return Err(error);
         }
         self.length += line.len() as u64;

@@ -53,7 +53,7 @@ pub struct Coordinator {
     pub(crate) terms: Terms,
     pub(crate) ledger: Ledger,
     pub(crate) log: Log,
-    pub(super) inner: Mutex<Inner>,
+    pub(crate) inner: Mutex<Inner>,
     pub(super) clock: Arc<dyn Clock>,
     /// Wakes waiting clients: there may be work.
     changed: watch::Sender<()>,

@@ -27,7 +27,7 @@ impl Coordinator {
         };
         let mut inner = self.wait(|inner| match &inner.histograms {
             None => true,
-            Some(known) => everybody(inner, known.len()),
+            Some(known) => everybody(inner, known.keys().filter(|client| inner.can_answer(**client)).count()),
         })?;
         if let Some(known) = inner.histograms.take() {
             let known = known.iter().filter(|(client, _)| inner.can_answer(**client));

@@ -43,14 +43,9 @@ pub fn open(options: &OpenOptions, path: &Path) -> io::Result<File> {
     attempt(Change::Open(path), || options.open(path))
 }
 
-/// Makes a folder, and its parents as ordinary folders.
+/// Makes a folder.
 pub fn make_folder(builder: &DirBuilder, path: &Path) -> io::Result<()> {
-    attempt(Change::MakeFolder(path), || match (builder.create(path), path.parent()) {
-        (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
-            fs::create_dir_all(parent).and_then(|()| builder.create(path))
-        }
-        (made, _) => made,
-    })
+    attempt(Change::MakeFolder(path), || builder.create(path))
 }
 
 /// Writes bytes at the end of a file; its path is for messages.

@@ -57,14 +57,31 @@ pub fn create(path: &Path) -> io::Result<File> {
     disk::open(private().write(true).create(true).truncate(true), path)
 }
 
-/// Makes a folder that only its owner can enter, unless it exists; parents that do not exist are ordinary folders.
+/// Makes a folder that only its owner can enter, unless it exists; parents that do not exist are ordinary folders. It
+/// survives a crash of the machine.
 pub fn make_folder(path: &Path) -> Result<(), FileError> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    match disk::make_folder(&builder, path) {
-        Err(_) if path.is_dir() => Ok(()),
-        made => made.map_err(doing("making", path)),
+    make_with(&builder, path)
+}
+
+fn make_with(builder: &fs::DirBuilder, path: &Path) -> Result<(), FileError> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent.filter(|parent| !parent.is_dir()) {
+        make_with(&fs::DirBuilder::new(), parent)?;
+    }
+    if !path.is_dir() {
+        match disk::make_folder(builder, path) {
+            Err(_) if path.is_dir() => {}
+            made => made.map_err(doing("making", path))?,
+        }
+    }
+    // Also if it exists: a process may have been killed right after it made it.
+    match parent.map_or(Ok(()), sync) {
+        // A folder may be entered and written to by those who cannot read it, and only readers can sync it.
+        Err(error) if error.error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
     }
 }
 
