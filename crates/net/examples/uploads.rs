@@ -59,8 +59,8 @@ async fn client(address: String, folder: PathBuf, moments: Moments, last: bool) 
                 let upload = Upload { client: job.client, params, carried: Default::default(), report };
                 let bytes = upload.to_bytes();
                 let (run, hash) = (welcome.run.clone(), sha256(&bytes));
-                let ticket =
-                    wire::Ticket { run, round, client: upload.client, hash, bytes: bytes.len() as u64 };
+                let (client, length) = (upload.client, bytes.len() as u64);
+                let ticket = wire::Ticket { run, round, client, hash, bytes: length, continues: true };
                 drop(job);
                 moments.ready.wait().await;
                 if last {

@@ -7,8 +7,8 @@ use crate::client::tls_stream::{TlsFailure, connect};
 use crate::identity::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
 use crate::wire::{
-    self, CHUNK, CLIENT, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch, plain, upload_reply,
-    upload_request, work,
+    self, CHUNK, CLIENT, LARGEST_MESSAGE, LEASE, OLDEST_PROTOCOL, PROTOCOL, VERSION, VersionMismatch, plain,
+    upload_reply, upload_request, work,
 };
 use fedtvd_core::round::ClientEvaluation;
 use hyper_util::rt::TokioIo;
@@ -161,9 +161,10 @@ impl Connection {
         request
     }
 
-    /// Opens the conversation; fails if the server speaks another version of the protocol.
+    /// Opens the conversation; fails if server and client have no version of the protocol in common.
     pub async fn hello(&mut self) -> Result<wire::Welcome, ConnectionError> {
-        let hello = wire::HelloRequest { protocol: PROTOCOL, version: VERSION.to_owned() };
+        let (protocol, newest) = (OLDEST_PROTOCOL, PROTOCOL);
+        let hello = wire::HelloRequest { protocol, newest, version: VERSION.to_owned() };
         self.list(|| Outgoing::hello(&hello))?;
         let request = self.request(hello);
         let mut lease = None;
@@ -290,16 +291,16 @@ impl Connection {
         }
     }
 
-    /// Sends an update; when this returns, it is on the server's disk.
+    /// Sends an update, or the rest of one that broke off; when this returns, it is on the server's disk.
     pub async fn upload(
         &mut self,
         ticket: wire::Ticket,
         bytes: Bytes,
     ) -> Result<wire::Receipt, ConnectionError> {
-        self.list(|| Outgoing::upload(&ticket))?;
+        self.list(|| Outgoing::ticket(&ticket))?;
         let message = |content| wire::UploadRequest { content: Some(content) };
         let (sender, receiver) = mpsc::channel(2);
-        let _ = sender.send(message(upload_request::Content::Ticket(ticket))).await;
+        let _ = sender.send(message(upload_request::Content::Ticket(ticket.clone()))).await;
         let request = self.request(ReceiverStream::new(receiver));
         let mut replies = answered(self.client.upload(request), &self.failure).await?;
         let mut sender = Some(sender);
@@ -308,9 +309,15 @@ impl Connection {
             let next = replies.message().await.map_err(|status| refused(&status, &self.failure))?;
             match next.and_then(|reply| reply.step) {
                 Some(upload_reply::Step::Receipt(receipt)) => return Ok(receipt),
-                Some(upload_reply::Step::Proceed(_)) => {
+                Some(upload_reply::Step::Proceed(wire::Proceed { offset })) => {
                     let Some(sender) = sender.take() else { continue };
-                    for start in (0..bytes.len()).step_by(CHUNK) {
+                    let Some(first) = usize::try_from(offset).ok().filter(|first| *first <= bytes.len())
+                    else {
+                        let why = format!("the server has {offset} bytes of an update of {}", bytes.len());
+                        return Err(ConnectionError::Lost(why));
+                    };
+                    self.list(|| Outgoing::update(&ticket, offset))?;
+                    for start in (first..bytes.len()).step_by(CHUNK) {
                         let chunk = bytes.slice(start..bytes.len().min(start + CHUNK));
                         if sender.send(message(upload_request::Content::Chunk(chunk))).await.is_err() {
                             // The server has closed the stream; its answer says why.

@@ -1,6 +1,7 @@
 //! What each message of a client says, in plain words, for `sent.jsonl`. Every request of the protocol that a client can make
 //! has its sentence here; `docs/security.md` has the same list.
 
+use crate::client::sent_log::UPLOAD;
 use crate::wire;
 use fedtvd_core::labels::Statistic;
 use fedtvd_run::directory::sha256;
@@ -25,12 +26,10 @@ impl Outgoing {
     }
 
     pub(crate) fn hello(hello: &wire::HelloRequest) -> Self {
-        let wire::HelloRequest { protocol, version } = hello;
-        Self::new(
-            "Hello",
-            format!("version {protocol} of the protocol, version {version} of the program"),
-            hello,
-        )
+        let wire::HelloRequest { protocol, newest, version } = hello;
+        let content =
+            format!("versions {protocol} to {newest} of the protocol, version {version} of the program");
+        Self::new("Hello", content, hello)
     }
 
     pub(crate) fn columns(told: &wire::ColumnStatistics) -> Self {
@@ -74,16 +73,23 @@ impl Outgoing {
         Self::new("Pull", "request for work, without content".to_owned(), pull)
     }
 
-    /// The ticket and the bytes that follow it.
-    pub(crate) fn upload(ticket: &wire::Ticket) -> Self {
+    /// The announcement of an update.
+    pub(crate) fn ticket(ticket: &wire::Ticket) -> Self {
+        let (round, wire::Ticket { bytes, hash, .. }) = (ticket.round.saturating_add(1), ticket);
+        let content = format!("announcement of the update of round {round}: {bytes} bytes, SHA-256 {hash}");
+        Self::new(UPLOAD, content, ticket)
+    }
+
+    /// The bytes of an update from this offset on.
+    pub(crate) fn update(ticket: &wire::Ticket, offset: u64) -> Self {
+        let (round, hash) = (ticket.round.saturating_add(1), &ticket.hash);
+        let rest = if offset > 0 { format!(", from byte {offset} on") } else { String::new() };
         let content = format!(
-            "update of round {}: the trained model, vectors that the strategy sends with it, number of steps, reach, mean training \
-             loss of the first and of the last epoch; SHA-256 {}",
-            ticket.round.saturating_add(1),
-            ticket.hash
+            "update of round {round}{rest}: the trained model, vectors that the strategy sends with it, number of steps, reach, mean \
+             training loss of the first and of the last epoch; SHA-256 {hash}"
         );
-        let outgoing = Self::new("Upload", content, ticket);
-        Self { bytes: outgoing.bytes + ticket.bytes as usize, ..outgoing }
+        let bytes = ticket.bytes.saturating_sub(offset) as usize;
+        Self { message: UPLOAD, content, bytes, reference: None }
     }
 
     pub(crate) fn failure(failure: &wire::Failure) -> Self {

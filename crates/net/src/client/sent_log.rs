@@ -64,7 +64,7 @@ struct Inner {
     pulls: (u64, u64),
     /// References that this site's distribution was compared with, for this data set and authority.
     references: BTreeSet<String>,
-    /// The day, and the updates sent on it, each once.
+    /// The day, and the hashes of the updates sent on it.
     today: (String, BTreeSet<String>),
 }
 
@@ -88,7 +88,7 @@ impl SentLog {
                 inner.references.extend(line.reference);
             }
             if line.data == data && line.message == UPLOAD && line.time.starts_with(&inner.today.0) {
-                inner.today.1.insert(line.content);
+                inner.today.1.insert(hash_of(&line.content));
             }
         }
         if let Some(folder) = path.parent() {
@@ -156,7 +156,7 @@ impl SentLog {
         written.map_err(doing("writing", &self.path))?;
         inner.references.extend(reference);
         if message == UPLOAD {
-            inner.today().insert(content);
+            inner.today().insert(hash_of(&content));
         }
         Ok(())
     }
@@ -188,6 +188,11 @@ impl Inner {
         }
         &mut self.today.1
     }
+}
+
+/// The hash of an update, with which its lines end.
+fn hash_of(content: &str) -> String {
+    content.rsplit(' ').next().unwrap_or_default().to_owned()
 }
 
 /// The time as 2026-01-31T12:00:00Z.

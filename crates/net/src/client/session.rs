@@ -146,7 +146,8 @@ impl<'a> Session<'a> {
             Err(failure) => connection.fail(run, round, failure.clone()).await,
             Ok(bytes) => {
                 let (client, hash, length) = (welcome.client, sha256(bytes), bytes.len() as u64);
-                let ticket = wire::Ticket { run: run.clone(), round, client, hash, bytes: length };
+                let ticket =
+                    wire::Ticket { run: run.clone(), round, client, hash, bytes: length, continues: true };
                 let sent = connection.upload(ticket, bytes.clone()).await;
                 sent.map(|_| (self.report)(&Progress::Sent(round + 1)))
             }

@@ -205,15 +205,21 @@ impl World {
             Content::Judge(counts) => server.count(&member, counts).map(|()| Reply::Done),
             Content::Upload(update) => {
                 let (hash, bytes) = (update.hash.clone(), update.bytes.len() as u64);
-                let ticket =
-                    wire::Ticket { run: run.clone(), round: update.round, client: member.id, hash, bytes };
+                let ticket = wire::Ticket {
+                    run: run.clone(),
+                    round: update.round,
+                    client: member.id,
+                    hash,
+                    bytes,
+                    continues: self.plan.continues,
+                };
                 match server.admit(&member, &ticket) {
                     Ok(Admission::Already) => {
                         self.truth.acknowledged(run, update.round, member.id, &update.hash);
                         Ok(Reply::Received)
                     }
                     Ok(Admission::Wanted(arrival)) => {
-                        match Receiving::begin(number, client, update.clone(), *arrival) {
+                        match Receiving::begin(number, client, update.clone(), arrival) {
                             // It is answered when all its bytes have arrived.
                             Ok(upload) => return self.network.uploads.push(upload),
                             Err(refusal) => Err(refusal),
@@ -232,7 +238,7 @@ impl World {
         let (client, number) = (receiving.client, receiving.request);
         if !receiving.complete() {
             let most = if lossy { 1 + self.chance.below(400) as usize } else { usize::MAX };
-            if let Err(refusal) = receiving.receive(most) {
+            if let Err(refusal) = receiving.receive(server, most) {
                 self.network.break_off(upload);
                 self.reply(client, number, Err(refusal), lossy);
             }

@@ -40,6 +40,8 @@ pub(super) struct Plan {
     pub(super) trouble: u64,
     /// Whether clients that train a job again get other bytes.
     pub(super) varying: bool,
+    /// Whether clients continue uploads that broke off.
+    pub(super) continues: bool,
 }
 
 /// A stream of random numbers for a part of a schedule.
@@ -73,6 +75,7 @@ impl Plan {
             disk: [0, 25, 60, 200][below(4) as usize],
             trouble: [3, 6, 20][below(3) as usize],
             varying: below(2) == 0,
+            continues: below(4) > 0,
         }
     }
 

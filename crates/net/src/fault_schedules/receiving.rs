@@ -1,60 +1,51 @@
-//! An upload on its way: the server's side is what the handler of uploads calls.
+//! An upload on its way. The server's side of it is what the handler of uploads calls.
 
 use crate::fault_schedules::client::Unsent;
-use crate::federation::admission::{Arrival, disk};
+use crate::federation::Coordinator;
+use crate::federation::arrival::Arrival;
 use crate::server::refusal::Refusal;
-use data_encoding::HEXLOWER;
-use fedtvd_core::bytes::UploadStream;
-use fedtvd_run::directory::disk::{sync_file, write};
-use fedtvd_run::directory::files::create;
-use sha2::{Digest as _, Sha256};
-use std::fs::File;
 
+/// An upload on its way.
 pub(super) struct Receiving {
     /// The request that it belongs to.
     pub(super) request: u64,
     pub(super) client: usize,
     pub(super) update: Unsent,
+    /// Number of bytes that the server has.
     got: usize,
-    arrival: Arrival,
-    file: File,
-    hash: Sha256,
-    check: UploadStream,
+    arrival: Box<Arrival>,
 }
 
 impl Receiving {
+    /// The server lets the client begin, perhaps where an earlier upload broke off.
     pub(super) fn begin(
         request: u64,
         client: usize,
         update: Unsent,
-        arrival: Arrival,
+        mut arrival: Box<Arrival>,
     ) -> Result<Self, Refusal> {
-        let file = create(&arrival.path).map_err(|error| disk(&error))?;
-        let check = arrival.check();
-        Ok(Self { request, client, update, got: 0, arrival, file, hash: Sha256::new(), check })
+        let got = arrival.begin()? as usize;
+        Ok(Self { request, client, update, got, arrival })
     }
 
+    /// Whether the client has sent everything.
     pub(super) fn complete(&self) -> bool {
         self.got == self.update.bytes.len()
     }
 
-    pub(super) fn receive(&mut self, most: usize) -> Result<(), Refusal> {
+    /// At most this many further bytes arrive.
+    pub(super) fn receive(&mut self, server: &Coordinator, most: usize) -> Result<(), Refusal> {
+        if !server.at(self.arrival.round) {
+            return Err(Refusal::Late { round: self.arrival.round });
+        }
         let end = self.update.bytes.len().min(self.got.saturating_add(most));
-        let part = &self.update.bytes[self.got..end];
-        write(&self.file, &self.arrival.path, part).map_err(|error| disk(&error))?;
-        self.hash.update(part);
-        self.check.feed(part);
+        self.arrival.write(&self.update.bytes[self.got..end])?;
         self.got = end;
         Ok(())
     }
 
+    /// The end arrives.
     pub(super) fn accept(self, still: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let got = HEXLOWER.encode(&self.hash.finalize());
-        if got != self.arrival.hash {
-            return Err(Refusal::WrongHash { got, announced: self.arrival.hash.clone() });
-        }
-        sync_file(&self.file, &self.arrival.path).map_err(|error| disk(&error))?;
-        still()?;
-        self.arrival.accept(self.check)
+        self.arrival.accept(still)
     }
 }

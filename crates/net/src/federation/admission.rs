@@ -1,14 +1,16 @@
 //! Checks everything that clients send to the coordinator: enrolments, updates, and counts of evaluations.
 
+use crate::federation::arrival::Arrival;
+use crate::federation::partial::Partial;
 use crate::federation::phase::{Inner, Phase, Seen};
-use crate::federation::stored::{Reply, StoredUpdate};
+use crate::federation::stored::Reply;
 use crate::federation::{Coordinator, Event};
 use crate::server::refusal::{Refusal, plain};
 use crate::wire;
 use fedtvd_core::bytes::{UploadStream, upload_head};
 use fedtvd_core::labels::Statistic;
-use fedtvd_core::round::{ClientEvaluation, ClientFailure, ClientId, Job, Mode, Profile, enrolment};
-use std::path::PathBuf;
+use fedtvd_core::round::{ClientEvaluation, ClientFailure, ClientId, Mode, Profile, enrolment};
+use fedtvd_run::directory::disk::remove_file;
 use std::sync::Arc;
 
 /// A client, as identified by its certificate and the allow list.
@@ -35,29 +37,6 @@ pub(crate) enum Admission {
     Already,
     /// Its bytes should be sent.
     Wanted(Box<Arrival>),
-}
-
-/// An update that is being received. Dropping it removes the bytes received so far.
-pub(crate) struct Arrival {
-    coordinator: Arc<Coordinator>,
-    member: Member,
-    job: Job,
-    /// Number of training samples of the client.
-    size: u64,
-    pub(crate) client: ClientId,
-    pub(crate) round: u32,
-    pub(crate) hash: String,
-    pub(crate) bytes: u64,
-    /// The file for its bytes until it is accepted.
-    pub(crate) path: PathBuf,
-}
-
-impl Drop for Arrival {
-    fn drop(&mut self) {
-        // Before the next upload of this client may write to the same file; after a commit the file no longer exists.
-        let _ = std::fs::remove_file(&self.path);
-        self.coordinator.inner().sending.remove(&self.client);
-    }
 }
 
 impl Coordinator {
@@ -164,12 +143,13 @@ impl Coordinator {
             return Err(Refusal::BadHash(ticket.hash.chars().take(80).collect()));
         }
         let mut inner = self.inner();
-        if !inner.present.contains_key(&client) {
+        let Inner { present, enrolled, last_accepted, sending, phase, .. } = &mut *inner;
+        if !present.contains_key(&client) {
             return Err(Refusal::NotEnrolled(client));
         }
-        let next = inner.enrolled.round;
-        let before = inner.last_accepted.get(&client).cloned();
-        let Phase::Training(open) = &mut inner.phase else {
+        let next = enrolled.round;
+        let before = last_accepted.get(&client);
+        let Phase::Training(open) = phase else {
             return Err(if round > next {
                 Refusal::Early { round, open: next }
             } else {
@@ -193,7 +173,7 @@ impl Coordinator {
             Some(Reply::Failure(_)) | None => {}
         }
         if let Some((before, _)) = before.filter(|(_, hash)| *hash == ticket.hash) {
-            return Err(Refusal::Replayed { round, before });
+            return Err(Refusal::Replayed { round, before: *before });
         }
         let numbers = self.numbers();
         let (least, most) = (8 + 4 * numbers, upload_head::LARGEST as u64 + 4 * numbers);
@@ -203,24 +183,32 @@ impl Coordinator {
         if ticket.bytes > most {
             return Err(Refusal::TooLong { bytes: ticket.bytes, most });
         }
-        let job = job.clone();
-        let size = inner.enrolled.profile(client).map_or(0, |profile| profile.size);
-        if !inner.sending.insert(client) {
+        if !sending.insert(client) {
             return Err(Refusal::Busy(client));
         }
+        let before = open.partial.remove(&client);
+        let size = enrolled.profile(client).map_or(0, |profile| profile.size);
+        let check = UploadStream::new(self.terms.run.strategy.local.needs(), size, job.clone(), ticket.bytes);
         drop(inner);
-        let path = self.ledger.partial(round, client);
-        let (hash, bytes) = (ticket.hash.clone(), ticket.bytes);
+        let same = |partial: &Partial| partial.hash == ticket.hash && partial.bytes == ticket.bytes;
+        let partial = match before {
+            Some(partial) if same(&partial) && ticket.continues => partial,
+            before => {
+                if let Some(Partial { hash, bytes, .. }) = before {
+                    // Of one client at most one incomplete upload is kept.
+                    let _ = remove_file(&self.ledger.partial(round, client, &hash, bytes));
+                }
+                Partial::new(&ticket.hash, ticket.bytes, check)
+            }
+        };
         Ok(Admission::Wanted(Box::new(Arrival {
             coordinator: Arc::clone(self),
             member: member.clone(),
-            job,
-            size,
             client,
             round,
-            hash,
-            bytes,
-            path,
+            path: self.ledger.partial(round, client, &ticket.hash, ticket.bytes),
+            partial: Some(partial),
+            file: None,
         })))
     }
 
@@ -241,7 +229,7 @@ impl Coordinator {
     }
 
     /// Records an answer to the open round, unless an update was accepted. It is logged before the round can close.
-    fn answer(
+    pub(super) fn answer(
         &self,
         client: ClientId,
         round: u32,
@@ -259,7 +247,8 @@ impl Coordinator {
         if !matches!(open.answers.get(&client), Some(Reply::Update(_))) {
             if let Reply::Update(update) = &answer {
                 // Under the lock, so that no update is accepted after its round was closed.
-                self.ledger.commit(round, client, &update.hash).map_err(|error| disk(&error.error))?;
+                let committed = self.ledger.commit(round, client, &update.hash, update.bytes);
+                committed.map_err(|error| disk(&error.error))?;
                 open.measure(client, self.now());
             }
             open.answers.insert(client, answer);
@@ -288,43 +277,6 @@ impl Coordinator {
         drop(inner);
         self.notify_driver();
         Ok(())
-    }
-}
-
-impl Arrival {
-    /// The check of the update's bytes while they arrive.
-    pub(crate) fn check(&self) -> UploadStream {
-        let needs = self.coordinator.terms.run.strategy.local.needs();
-        UploadStream::new(needs, self.size, self.job.clone(), self.bytes)
-    }
-
-    /// Accepts an update whose bytes are on disk, if it passed its check. Blocking.
-    pub(crate) fn accept(self, check: UploadStream) -> Result<(), Refusal> {
-        let coordinator = Arc::clone(&self.coordinator);
-        let (client, round, bytes) = (self.client, self.round, self.bytes);
-        match check.finish() {
-            Err(failure) => {
-                let failure = match failure {
-                    ClientFailure::Unreadable(why) => ClientFailure::Unreadable(plain(&why)),
-                    other => other,
-                };
-                coordinator.answer(client, round, Reply::Failure(failure.clone()), None)?;
-                Err(Refusal::Update(failure))
-            }
-            Ok((head, checked)) => {
-                let update = StoredUpdate { hash: self.hash.clone(), bytes, head, checked };
-                let Member { peer, certificate, .. } = self.member.clone();
-                let event = Event::Accepted {
-                    client,
-                    round: round + 1,
-                    bytes,
-                    update: self.hash.clone(),
-                    peer,
-                    certificate,
-                };
-                coordinator.answer(client, round, Reply::Update(update), Some(&event))
-            }
-        }
     }
 }
 

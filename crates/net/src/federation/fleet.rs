@@ -3,6 +3,7 @@
 use crate::federation::deadline::Timings;
 use crate::federation::ledger::{Answer, Closing, Opening};
 use crate::federation::phase::Open;
+use crate::federation::recovery::Recovered;
 use crate::federation::server_evaluator::OpenTable;
 use crate::federation::stored::{Reply, Stored, StoredUpdate};
 use crate::federation::{Coordinator, Deadline, Event};
@@ -78,7 +79,7 @@ impl Federation {
             let profile = self.roster.iter().find(|profile| profile.client == client)?;
             Some(UploadStream::new(needs, profile.size, job.clone(), bytes))
         };
-        let (kept, notes) = ledger.recover(round, &check).map_err(failed)?;
+        let Recovered { updates: kept, partial, notes } = ledger.recover(round, &check).map_err(failed)?;
         notes.into_iter().for_each(|note| (self.coordinator.log)(&Event::Note { note }));
         if let Some(closing) = ledger.closing(round).map_err(failed)? {
             if let Some(replies) = closing.replies(&kept) {
@@ -90,7 +91,7 @@ impl Federation {
         let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
         let kept = kept.into_iter().map(|(client, update)| (client, Reply::Update(update))).collect();
         let limit = self.deadline.of_round(round, self.timings.slowest());
-        self.coordinator.open(round, self.roster.len(), jobs, shared, kept, limit);
+        self.coordinator.open(round, self.roster.len(), jobs, shared, (kept, partial), limit);
         let Open { answers: replies, bytes_down, slowest, .. } = self.coordinator.close()?;
         let roster = self.roster.iter().map(|profile| profile.client).collect();
         let answers = replies.iter().map(|(client, reply)| (*client, reply.answer())).collect();

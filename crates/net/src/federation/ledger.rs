@@ -162,9 +162,9 @@ impl Ledger {
         Ok(write_json(&self.round(round).join("closed.json"), closing)?)
     }
 
-    /// The file of an update before it is accepted.
-    pub fn partial(&self, round: u32, client: ClientId) -> PathBuf {
-        self.round(round).join(format!("client-{client}.partial"))
+    /// The file of an update, announced with this hash and length, before it is accepted.
+    pub fn partial(&self, round: u32, client: ClientId, hash: &str, bytes: u64) -> PathBuf {
+        self.round(round).join(format!("client-{client}-{hash}-{bytes}.partial"))
     }
 
     /// The file of an accepted update.
@@ -173,9 +173,9 @@ impl Ledger {
     }
 
     /// Accepts an update whose temporary file is on disk. When this returns, the update is durable.
-    pub fn commit(&self, round: u32, client: ClientId, hash: &str) -> Result<(), FileError> {
+    pub fn commit(&self, round: u32, client: ClientId, hash: &str, bytes: u64) -> Result<(), FileError> {
         let place = self.place(round, client, hash);
-        disk::rename(&self.partial(round, client), &place).map_err(doing("writing", &place))?;
+        disk::rename(&self.partial(round, client, hash, bytes), &place).map_err(doing("writing", &place))?;
         sync(&self.round(round)).inspect_err(|_| {
             // It was not acknowledged, so it must not be found later next to one that was.
             let _ = disk::remove_file(&place);
@@ -259,8 +259,9 @@ pub(super) mod tests {
 
     pub(in crate::federation) fn keep(ledger: &Ledger, client: ClientId, bytes: &[u8]) -> String {
         let hash = fedtvd_run::directory::sha256(bytes);
-        fs::write(ledger.partial(3, client), bytes).unwrap();
-        ledger.commit(3, client, &hash).unwrap();
+        let len = bytes.len() as u64;
+        fs::write(ledger.partial(3, client, &hash, len), bytes).unwrap();
+        ledger.commit(3, client, &hash, len).unwrap();
         hash
     }
 

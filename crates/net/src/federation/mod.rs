@@ -2,6 +2,7 @@
 //! that the loop over rounds uses.
 
 pub(crate) mod admission;
+pub(crate) mod arrival;
 pub(crate) mod audit;
 pub(crate) mod audit_check;
 pub(crate) mod clock;
@@ -13,6 +14,7 @@ pub(crate) mod fleet;
 pub(crate) mod lease;
 pub(crate) mod ledger;
 pub(crate) mod next_work;
+pub(crate) mod partial;
 pub(crate) mod phase;
 pub(crate) mod recovery;
 pub(crate) mod resumed_schema;

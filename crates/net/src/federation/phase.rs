@@ -1,5 +1,6 @@
 //! The phase of a federation: its clients, the answers of the open round, and the clients that it waits for.
 
+use crate::federation::partial::Partial;
 use crate::federation::stored::Reply;
 use crate::wire;
 use fedtvd_core::round::{ClientEvaluation, ClientId, Job, State};
@@ -96,6 +97,8 @@ pub(crate) struct Open {
     pub(crate) round: u32,
     pub(crate) jobs: BTreeMap<ClientId, Job>,
     pub(crate) answers: BTreeMap<ClientId, Reply>,
+    /// Uploads that broke off, at most one of each client, and can be continued.
+    pub(crate) partial: BTreeMap<ClientId, Partial>,
     /// The part of the jobs' bytes that all of them share.
     pub(crate) shared: Bytes,
     pub(crate) bytes_down: u64,

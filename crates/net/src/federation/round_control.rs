@@ -1,5 +1,6 @@
 //! The coordinator's methods for the thread that drives the rounds: open a round, wait for answers, close it.
 
+use crate::federation::partial::Partial;
 use crate::federation::phase::{Evaluating, Inner, Open, Phase};
 use crate::federation::stored::Reply;
 use crate::federation::table_schema::waiting_for_columns;
@@ -63,14 +64,14 @@ impl Coordinator {
         }
     }
 
-    /// Opens a round with the answers that it already has, for at most this long.
+    /// Opens a round with the answers and the incomplete uploads that it already has, for at most this long.
     pub(crate) fn open(
         &self,
         round: u32,
         roster: usize,
         jobs: &[Job],
         shared: Bytes,
-        answers: BTreeMap<ClientId, Reply>,
+        (answers, partial): (BTreeMap<ClientId, Reply>, BTreeMap<ClientId, Partial>),
         limit: Option<Duration>,
     ) {
         let mut inner = self.inner();
@@ -80,6 +81,7 @@ impl Coordinator {
             round,
             jobs: jobs.iter().map(|job| (job.client, job.clone())).collect(),
             answers,
+            partial,
             shared,
             bytes_down: 0,
             began: self.now(),

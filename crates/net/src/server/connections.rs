@@ -6,7 +6,7 @@ use crate::server::open_connections::{CONNECTIONS_EACH, OpenConnections, Slot};
 use fedtvd_run::directory::sha256;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -29,6 +29,8 @@ const OWN_FILES: u64 = 256;
 const HANDSHAKES: usize = 1024;
 /// Timeout of a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Time within which a new connection must send its first request.
+const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The other end of a connection, as far as the connection itself shows.
 #[derive(Clone, Debug)]
@@ -39,13 +41,16 @@ pub(crate) struct Peer {
     pub(crate) certificate: Option<Arc<str>>,
     /// Whether it has enrolled on this connection: another process of the same client may have other data.
     pub(crate) surveyed: Arc<AtomicBool>,
+    /// Whether it has sent a request.
+    pub(crate) requested: Arc<AtomicBool>,
     /// The task that sends it a job or a model.
     sending: Arc<Mutex<Option<AbortHandle>>>,
 }
 
 impl Peer {
     fn new(address: String, certificate: Option<Arc<str>>) -> Self {
-        Self { address, certificate, surveyed: Arc::default(), sending: Arc::default() }
+        let (surveyed, requested, sending) = Default::default();
+        Self { address, certificate, surveyed, requested, sending }
     }
 
     /// Registers the task that sends a job or a model; a new request on the same connection aborts the previous one.
@@ -62,35 +67,47 @@ pub(crate) struct PeerStream {
     peer: Peer,
     transport: Transport,
     _permit: OwnedSemaphorePermit,
-    open: Option<Open>,
-}
-
-/// What ends a connection from outside.
-struct Open {
-    _slot: Slot,
+    /// The place among the connections of its certificate; none without TLS.
+    _slot: Option<Slot>,
+    /// Cancelled when the connection must end.
     closed: CancellationToken,
     /// Wakes whoever reads.
     closing: Pin<Box<WaitForCancellationFutureOwned>>,
 }
 
-impl Open {
-    fn new(slot: Slot) -> Self {
-        let closed = slot.closed();
+impl PeerStream {
+    fn new(peer: Peer, transport: Transport, permit: OwnedSemaphorePermit, slot: Option<Slot>) -> Self {
+        let closed = slot.as_ref().map_or_else(CancellationToken::new, Slot::closed);
         let closing = Box::pin(closed.clone().cancelled_owned());
-        Self { _slot: slot, closed, closing }
+        Self { peer, transport, _permit: permit, _slot: slot, closed, closing }
+    }
+
+    /// Closes the connection if no request arrives in time.
+    fn expect_request(&self, log: &Log) {
+        let (peer, closed, log) = (self.peer.clone(), self.closed.clone(), Arc::clone(log));
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(FIRST_REQUEST_TIMEOUT, closed.cancelled()).await;
+            if !peer.requested.load(Ordering::Relaxed) && !closed.is_cancelled() {
+                closed.cancel();
+                let why = format!("no request within {} s", FIRST_REQUEST_TIMEOUT.as_secs());
+                log(&Event::Handshake { peer: peer.address, code: "no-request", why });
+            }
+        });
+    }
+
+    /// Fails once the connection was closed from outside.
+    fn check(&self) -> io::Result<()> {
+        if self.closed.is_cancelled() {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the server closed the connection"));
+        }
+        Ok(())
     }
 }
 
-impl PeerStream {
-    /// Fails once the connection was closed from outside.
-    fn check(&self) -> io::Result<()> {
-        if self.open.as_ref().is_some_and(|open| open.closed.is_cancelled()) {
-            return Err(io::Error::new(
-                io::ErrorKind::ConnectionAborted,
-                "the certificate is no longer valid",
-            ));
-        }
-        Ok(())
+impl Drop for PeerStream {
+    fn drop(&mut self) {
+        // Whoever waits for its first request need not.
+        self.closed.cancel();
     }
 }
 
@@ -134,13 +151,14 @@ pub(crate) fn incoming(
                     None => {
                         let peer = Peer::new(address, None);
                         let transport = Either::Right(stream);
-                        Some(PeerStream { peer, transport, _permit: permit, open: None })
+                        Some(PeerStream::new(peer, transport, permit, None))
                     }
                     Some(acceptor) => {
                         shake_hands(&acceptor, stream, address, (permit, handshake), &slots, &log).await
                     }
                 };
                 if let Some(connection) = connection {
+                    connection.expect_request(&log);
                     let _ = sender.send(Ok(connection)).await;
                 }
             });
@@ -203,7 +221,7 @@ async fn shake_hands(
                 return None;
             }
             let (peer, transport) = (Peer::new(address, certificate), Either::Left(Box::new(stream)));
-            Some(PeerStream { peer, transport, _permit: permit, open: slot.flatten().map(Open::new) })
+            Some(PeerStream::new(peer, transport, permit, slot.flatten()))
         }
     }
 }
@@ -232,11 +250,9 @@ impl Connected for PeerStream {
 impl AsyncRead for PeerStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let stream = self.get_mut();
-        if let Some(open) = &mut stream.open
-            && !open.closed.is_cancelled()
-        {
+        if !stream.closed.is_cancelled() {
             // Registers for the wake-up.
-            let _ = open.closing.as_mut().poll(cx);
+            let _ = stream.closing.as_mut().poll(cx);
         }
         stream.check()?;
         Pin::new(&mut stream.transport).poll_read(cx, buf)
@@ -255,5 +271,37 @@ impl AsyncWrite for PeerStream {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.get_mut().transport).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio_stream::StreamExt as _;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_connection_that_never_sends_a_request_is_closed_and_others_stay_open() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let codes = Arc::new(Mutex::new(Vec::new()));
+        let log: Log = {
+            let codes = Arc::clone(&codes);
+            Arc::new(move |event: &Event| {
+                if let Event::Handshake { code, .. } = event {
+                    codes.lock().unwrap().push(*code);
+                }
+            })
+        };
+        let mut incoming = incoming(listener, None, Arc::default(), log);
+        let _silent = TcpStream::connect(address).await.unwrap();
+        let mut silent = incoming.next().await.unwrap().unwrap();
+        let _asking = TcpStream::connect(address).await.unwrap();
+        let asking = incoming.next().await.unwrap().unwrap();
+        asking.peer.requested.store(true, Ordering::Relaxed);
+        let error = silent.read_u8().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionAborted);
+        tokio::time::sleep(FIRST_REQUEST_TIMEOUT).await;
+        assert!(asking.check().is_ok());
+        assert_eq!(*codes.lock().unwrap(), ["no-request"]);
     }
 }

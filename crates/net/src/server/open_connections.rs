@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of open connections of one certificate.
-pub(crate) const CONNECTIONS_EACH: usize = 128;
+/// Maximum number of open connections of one certificate: a client needs one, and each can fill a window of memory.
+pub(crate) const CONNECTIONS_EACH: usize = 16;
 
 /// All open connections, by the SHA-256 of their certificates.
 #[derive(Debug, Default)]

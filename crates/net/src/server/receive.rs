@@ -1,15 +1,13 @@
 //! Receives an update: chunks are written to disk as they arrive, so that it needs memory for two chunks whatever its
 //! size.
 
-use crate::federation::admission::{Admission, Arrival, disk};
+use crate::federation::Coordinator;
+use crate::federation::admission::Admission;
+use crate::federation::arrival::Arrival;
 use crate::server::refusal::Refusal;
 use crate::server::service::{Answered, FederationService, Replies};
 use crate::wire::{self, upload_reply, upload_request};
-use data_encoding::HEXLOWER;
-use fedtvd_run::directory::files::create;
 use prost::bytes::Bytes;
-use sha2::{Digest as _, Sha256};
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -48,17 +46,20 @@ impl FederationService {
                 Admission::Already => Ok(wire::Receipt { already: true }),
                 Admission::Wanted(arrival) => {
                     let Some(_turn) = self.upload_limit.acquire().await else { return };
-                    let (coordinator, round) = (Arc::clone(&self.coordinator), arrival.round);
-                    let open = move || coordinator.at(round);
-                    if sender.send(reply(upload_reply::Step::Proceed(wire::Empty {}))).await.is_err() {
-                        return;
-                    }
                     // A client that was revoked during the upload is refused.
                     let service = Arc::clone(&self);
                     let still = move || service.caller(&caller).role.map(|_| ());
-                    receive(*arrival, &mut pieces, open, still)
-                        .await
-                        .map(|()| wire::Receipt { already: false })
+                    let received = match begin(arrival).await {
+                        Err(refusal) => Err(refusal),
+                        Ok((arrival, offset)) => {
+                            let proceed = upload_reply::Step::Proceed(wire::Proceed { offset });
+                            if sender.send(reply(proceed)).await.is_err() {
+                                return;
+                            }
+                            receive(arrival, offset, &mut pieces, &self.coordinator, still).await
+                        }
+                    };
+                    received.map(|()| wire::Receipt { already: false })
                 }
             };
             let last = match receipt {
@@ -71,19 +72,26 @@ impl FederationService {
     }
 }
 
+/// Opens the file of an upload. Returns the number of bytes that it has already.
+async fn begin(mut arrival: Box<Arrival>) -> Result<(Box<Arrival>, u64), Refusal> {
+    let begun = tokio::task::spawn_blocking(move || arrival.begin().map(|offset| (arrival, offset)));
+    begun.await.unwrap_or(Err(Refusal::Disk))
+}
+
 /// Writes an update's chunks to disk as they arrive, and accepts it if its client may still take part.
 async fn receive(
-    arrival: Arrival,
+    arrival: Box<Arrival>,
+    offset: u64,
     pieces: &mut Streaming<wire::UploadRequest>,
-    open: impl Fn() -> bool,
+    coordinator: &Coordinator,
     still: impl FnOnce() -> Result<(), Refusal> + Send + 'static,
 ) -> Result<(), Refusal> {
-    let (bytes, round) = (arrival.bytes, arrival.round);
+    let (bytes, round) = (arrival.bytes(), arrival.round);
     let (sender, receiver) = mpsc::channel(1);
     let writer = tokio::task::spawn_blocking(move || store(arrival, receiver, still));
-    let mut got = 0;
+    let mut got = offset;
     let began = Instant::now();
-    let limit = began + STILL + Duration::from_secs(bytes / SLOWEST);
+    let limit = began + STILL + Duration::from_secs((bytes - offset) / SLOWEST);
     let trouble = loop {
         let piece = match tokio::time::timeout_at(limit.min(Instant::now() + STILL), pieces.message()).await {
             _ if Instant::now() >= limit => {
@@ -97,13 +105,10 @@ async fn receive(
             break Some(Refusal::SecondTicket);
         };
         // An upload whose round is over must not hold its model and a place in the queue.
-        if !open() {
+        if !coordinator.at(round) {
             break Some(Refusal::Late { round });
         }
         got += part.len() as u64;
-        if got > bytes {
-            break Some(Refusal::Overrun(bytes));
-        }
         if sender.send(Some(part)).await.is_err() {
             // The writer has failed, and its result says why.
             break None;
@@ -117,28 +122,18 @@ async fn receive(
     trouble.map_or(stored, Err)
 }
 
-/// Writes chunks until the end, syncs the file, and accepts the update.
+/// Stores chunks until the end, and accepts the update.
 fn store(
-    arrival: Arrival,
+    mut arrival: Box<Arrival>,
     mut parts: mpsc::Receiver<Option<Bytes>>,
     still: impl FnOnce() -> Result<(), Refusal>,
 ) -> Result<(), Refusal> {
-    let write = |error: std::io::Error| disk(&error);
-    let mut file = create(&arrival.path).map_err(write)?;
-    let (mut hash, mut check) = (Sha256::new(), arrival.check());
     while let Some(part) = parts.blocking_recv() {
-        let Some(part) = part else {
-            let got = HEXLOWER.encode(&hash.finalize());
-            if got != arrival.hash {
-                return Err(Refusal::WrongHash { got, announced: arrival.hash.clone() });
-            }
-            file.sync_all().map_err(write)?;
-            still()?;
-            return arrival.accept(check);
-        };
-        hash.update(&part);
-        check.feed(&part);
-        file.write_all(&part).map_err(write)?;
+        match part {
+            Some(part) => arrival.write(&part)?,
+            None => return arrival.accept(still),
+        }
     }
-    Err(Refusal::Truncated { got: 0, bytes: arrival.bytes })
+    // The connection was lost, and whoever read it knows how.
+    Err(Refusal::Truncated { got: 0, bytes: arrival.bytes() })
 }

@@ -11,7 +11,7 @@ use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
-use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION, VersionMismatch};
+use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -99,6 +99,9 @@ impl Guard {
         // Callers without permission are refused before anything of the request is read.
         let claimed = request.headers().get(CLIENT).and_then(|claimed| claimed.to_str().ok()).unwrap_or("");
         let peer = request.extensions().get::<Peer>();
+        if let Some(peer) = peer {
+            peer.requested.store(true, Ordering::Relaxed);
+        }
         let Caller { name, address, certificate, role } =
             service.authentication.caller(peer, claimed, &service.coordinator.log);
         if let Err(refusal) = role {
@@ -172,12 +175,13 @@ impl Federation for FederationService {
 
     async fn hello(self: Arc<Self>, request: Request<wire::HelloRequest>) -> Answered<wire::Welcome> {
         let (member, refuse) = self.member(&request)?;
-        let wire::HelloRequest { protocol, version } = request.get_ref();
-        VersionMismatch::at_server(*protocol, version).map_err(|error| refuse.because(&error.into()))?;
+        let wire::HelloRequest { protocol: oldest, newest, version } = request.get_ref();
+        let protocol =
+            wire::agree(*oldest, *newest, version).map_err(|error| refuse.because(&error.into()))?;
         self.coordinator.note_contact(&member, None).map_err(|refusal| refuse.because(&refusal))?;
         let terms = &self.coordinator.terms;
         let mut welcome = Response::new(wire::Welcome {
-            protocol: PROTOCOL,
+            protocol,
             run: terms.run_id.clone(),
             client: member.id,
             name: member.name,

@@ -5,17 +5,21 @@ pub struct Empty {}
 /// The first request on a connection.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct HelloRequest {
-    /// Version of the protocol that the client speaks: 3. The server refuses any other than its own.
+    /// Oldest version of the protocol that the client speaks.
     #[prost(uint32, tag = "1")]
     pub protocol: u32,
     /// Version of the client program, for people.
     #[prost(string, tag = "2")]
     pub version: ::prost::alloc::string::String,
+    /// Newest version of the protocol that the client speaks. Clients older than this field leave it 0 and speak `protocol` only.
+    #[prost(uint32, tag = "3")]
+    pub newest: u32,
 }
 /// The server's answer to the first request.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Welcome {
-    /// Version of the protocol that the server speaks. A client that speaks another one must disconnect.
+    /// The version of the protocol that is spoken on this connection: the newest that both sides speak. A client that does not
+    /// speak it must disconnect.
     #[prost(uint32, tag = "1")]
     pub protocol: u32,
     /// Name of the run: ASCII letters and digits. Later requests repeat it.
@@ -223,6 +227,10 @@ pub struct Ticket {
     /// Length of the update in bytes.
     #[prost(uint64, tag = "5")]
     pub bytes: u64,
+    /// Whether the client can continue an upload that broke off: it sends the bytes from `Proceed.offset` on. Without it, the
+    /// offset is 0.
+    #[prost(bool, tag = "6")]
+    pub continues: bool,
 }
 /// The server's answer to an upload.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -238,11 +246,18 @@ pub mod upload_reply {
     pub enum Step {
         /// The ticket is valid and it is this upload's turn: send the chunks and close the request stream.
         #[prost(message, tag = "1")]
-        Proceed(super::Empty),
+        Proceed(super::Proceed),
         /// The update is on the server's disk.
         #[prost(message, tag = "2")]
         Receipt(super::Receipt),
     }
+}
+/// The server is ready to receive an update.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Proceed {
+    /// Number of bytes of this update that the server has already, from an upload that broke off. The chunks begin there.
+    #[prost(uint64, tag = "1")]
+    pub offset: u64,
 }
 /// The acknowledgement of an update.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -15,11 +15,14 @@ mod version;
 
 pub use generated::*;
 pub(crate) use plain::plain;
-pub(crate) use version::VERSION;
 pub use version::VersionMismatch;
+pub(crate) use version::{VERSION, agree};
 
-/// Version of this protocol, incremented by every change that an old peer would misread.
-pub const PROTOCOL: u32 = 3;
+/// Newest version of the protocol, incremented by every change that a peer should know of.
+pub const PROTOCOL: u32 = 4;
+
+/// Oldest version of the protocol that is still spoken; changes that an old peer would misread make it the newest.
+pub const OLDEST_PROTOCOL: u32 = 3;
 
 /// Chunk size: bytes of a job, a model or an update in one message.
 pub const CHUNK: usize = 32 << 10;
@@ -46,10 +49,11 @@ mod tests {
     #[test]
     fn field_numbers_are_those_that_deployed_peers_use() {
         let text = str::to_owned;
-        let ticket = Ticket { run: text("r"), round: 1, client: 2, hash: text("h"), bytes: 3 };
-        assert_eq!(ticket.encode_to_vec(), b"\x0a\x01r\x10\x01\x18\x02\x22\x01h\x28\x03");
-        let hello = HelloRequest { protocol: 1, version: text("v") };
-        assert_eq!(hello.encode_to_vec(), b"\x08\x01\x12\x01v");
+        let ticket =
+            Ticket { run: text("r"), round: 1, client: 2, hash: text("h"), bytes: 3, continues: true };
+        assert_eq!(ticket.encode_to_vec(), b"\x0a\x01r\x10\x01\x18\x02\x22\x01h\x28\x03\x30\x01");
+        let hello = HelloRequest { protocol: 1, version: text("v"), newest: 2 };
+        assert_eq!(hello.encode_to_vec(), b"\x08\x01\x12\x01v\x18\x02");
         let welcome = Welcome {
             protocol: 1,
             run: text("r"),
@@ -111,7 +115,8 @@ mod tests {
         );
         assert_eq!(upload(upload_request::Content::Chunk(Bytes::from_static(b"c"))), b"\x12\x01c");
         let reply = |step| UploadReply { step: Some(step) }.encode_to_vec();
-        assert_eq!(reply(upload_reply::Step::Proceed(Empty {})), b"\x0a\x00");
+        assert_eq!(reply(upload_reply::Step::Proceed(Proceed { offset: 0 })), b"\x0a\x00");
+        assert_eq!(reply(upload_reply::Step::Proceed(Proceed { offset: 7 })), b"\x0a\x02\x08\x07");
         assert_eq!(reply(upload_reply::Step::Receipt(Receipt { already: true })), b"\x12\x02\x08\x01");
         assert_eq!(PullRequest { run: text("r") }.encode_to_vec(), b"\x0a\x01r");
         assert_eq!(StatusReply { json: text("j") }.encode_to_vec(), b"\x0a\x01j");

@@ -1,6 +1,7 @@
-//! The protocol versions of server and client, and the error if they differ.
+//! The versions of the protocol that server and client speak, and the error if they have none in common.
 
-use super::PROTOCOL;
+use super::{OLDEST_PROTOCOL, PROTOCOL};
+use std::fmt;
 use thiserror::Error;
 
 /// The version of this program.
@@ -9,40 +10,70 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Maximum number of characters of a version that a peer claims.
 const LONGEST: usize = 40;
 
-/// Server and client speak different versions of the protocol.
+/// The versions of the protocol that a program speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Spoken {
+    /// The oldest.
+    pub oldest: u32,
+    /// The newest.
+    pub newest: u32,
+}
+
+/// The versions that this program speaks.
+const OURS: Spoken = Spoken { oldest: OLDEST_PROTOCOL, newest: PROTOCOL };
+
+impl fmt::Display for Spoken {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { oldest, newest } = self;
+        if oldest == newest {
+            write!(out, "protocol {newest}")
+        } else {
+            write!(out, "protocols {oldest} to {newest}")
+        }
+    }
+}
+
+/// Server and client have no version of the protocol in common.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the server speaks protocol {server} and this client protocol {client}; use the same fedtvd version on both sides \
-     (server {server_version}, client {client_version})"
+    "the server speaks {server} and this client {client}; update the older of the two programs (server \
+     {server_version}, client {client_version})"
 )]
 pub struct VersionMismatch {
-    /// The server's protocol.
-    pub server: u32,
+    /// The server's versions of the protocol.
+    pub server: Spoken,
     /// The version of the server's program.
     pub server_version: String,
-    /// The client's protocol.
-    pub client: u32,
+    /// The client's versions of the protocol.
+    pub client: Spoken,
     /// The version of the client's program.
     pub client_version: String,
 }
 
-impl VersionMismatch {
-    /// Compares a client's protocol with this server's.
-    pub(crate) fn at_server(client: u32, version: &str) -> Result<(), Self> {
-        let (server, server_version) = (PROTOCOL, VERSION.to_owned());
-        match client {
-            PROTOCOL => Ok(()),
-            _ => Err(Self { server, server_version, client, client_version: readable(version) }),
-        }
+/// The newest version of the protocol that a client and this server speak; `newest` is 0 for clients that speak `oldest` only.
+pub(crate) fn agree(oldest: u32, newest: u32, version: &str) -> Result<u32, VersionMismatch> {
+    let client = Spoken { oldest, newest: newest.max(oldest) };
+    let common = client.newest.min(OURS.newest);
+    if common >= client.oldest.max(OURS.oldest) {
+        return Ok(common);
     }
+    let (server_version, client_version) = (VERSION.to_owned(), readable(version));
+    Err(VersionMismatch { server: OURS, server_version, client, client_version })
+}
 
-    /// Compares a server's protocol with this client's.
-    pub(crate) fn at_client(server: u32, version: &str) -> Result<(), Self> {
-        let (client, client_version) = (PROTOCOL, VERSION.to_owned());
-        match server {
-            PROTOCOL => Ok(()),
-            _ => Err(Self { server, server_version: readable(version), client, client_version }),
+impl VersionMismatch {
+    /// Checks that this client speaks the version that a server has chosen.
+    pub(crate) fn at_client(chosen: u32, version: &str) -> Result<(), Self> {
+        if (OURS.oldest..=OURS.newest).contains(&chosen) {
+            return Ok(());
         }
+        let (server_version, client_version) = (readable(version), VERSION.to_owned());
+        Err(Self {
+            server: Spoken { oldest: chosen, newest: chosen },
+            server_version,
+            client: OURS,
+            client_version,
+        })
     }
 }
 
@@ -59,21 +90,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_protocols_agree_whatever_the_programs_versions_are() {
-        assert_eq!(VersionMismatch::at_server(PROTOCOL, "99.0"), Ok(()));
-        assert_eq!(VersionMismatch::at_client(PROTOCOL, ""), Ok(()));
+    fn the_newest_common_version_is_chosen_whatever_the_programs_versions_are() {
+        assert_eq!(agree(OLDEST_PROTOCOL, PROTOCOL, "99.0"), Ok(PROTOCOL));
+        assert_eq!(agree(OLDEST_PROTOCOL, 0, ""), Ok(OLDEST_PROTOCOL), "a client before negotiation");
+        assert_eq!(agree(1, OLDEST_PROTOCOL, ""), Ok(OLDEST_PROTOCOL));
+        assert_eq!(agree(PROTOCOL, u32::MAX, ""), Ok(PROTOCOL));
+        for (oldest, newest) in [(0, 0), (1, 2), (PROTOCOL + 1, PROTOCOL + 5), (u32::MAX, 0)] {
+            assert!(agree(oldest, newest, "").is_err(), "{oldest} {newest}");
+        }
+        for chosen in OLDEST_PROTOCOL..=PROTOCOL {
+            assert_eq!(VersionMismatch::at_client(chosen, ""), Ok(()));
+        }
     }
 
     #[test]
     fn a_mismatch_names_both_protocols_and_both_programs() {
         let error = VersionMismatch::at_client(7, "").unwrap_err().to_string();
-        assert!(error.starts_with("the server speaks protocol 7 and this client protocol 3;"), "{error}");
+        let start = "the server speaks protocol 7 and this client protocols 3 to 4; update the older";
+        assert!(error.starts_with(start), "{error}");
         assert!(error.ends_with(&format!("(server unknown, client {VERSION})")), "{error}");
     }
 
     #[test]
     fn a_claimed_version_is_truncated_and_cannot_forge_a_log_line() {
-        let error = VersionMismatch::at_server(7, &"\n".repeat(1000)).unwrap_err().to_string();
+        let error = agree(7, 0, &"\n".repeat(1000)).unwrap_err().to_string();
         assert!(error.len() < 300 && !error.contains('\n'), "{error}");
     }
 }

@@ -211,8 +211,10 @@ impl Federation for Double {
             while let Some(Ok(message)) = requests.next().await {
                 match message.content {
                     Some(upload_request::Content::Ticket(ticket)) => {
-                        bytes += ticket.encoded_len();
-                        let _ = sender.send(reply(upload_reply::Step::Proceed(wire::Empty {}))).await;
+                        self.keep("Upload", ticket.encoded_len(), String::new());
+                        let _ = sender
+                            .send(reply(upload_reply::Step::Proceed(wire::Proceed { offset: 0 })))
+                            .await;
                     }
                     Some(upload_request::Content::Chunk(chunk)) => bytes += chunk.len(),
                     None => {}

@@ -4,6 +4,7 @@
 mod bad_updates;
 mod certificates;
 mod columns;
+mod continued_uploads;
 mod deadlines;
 mod double;
 mod false_evaluation;
@@ -14,6 +15,7 @@ mod leaving;
 mod liar;
 mod one_hot;
 mod policy;
+mod proxy;
 mod puppet;
 mod requests;
 mod retrying;

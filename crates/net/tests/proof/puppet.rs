@@ -68,7 +68,7 @@ impl Puppet {
 
     pub(crate) fn ticket(&self, round: u32, bytes: &[u8]) -> wire::Ticket {
         let (run, client) = (self.welcome.run.clone(), self.client);
-        wire::Ticket { run, round, client, hash: sha256(bytes), bytes: bytes.len() as u64 }
+        wire::Ticket { run, round, client, hash: sha256(bytes), bytes: bytes.len() as u64, continues: false }
     }
 
     /// Sends bytes as the update of a round.

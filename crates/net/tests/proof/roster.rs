@@ -218,7 +218,9 @@ async fn an_update_is_refused_while_the_disk_is_full_and_accepted_later() {
     let job = zero.job().await;
     let bytes = zero.one_hot(&job).to_bytes();
     // Every write to this file fails with a full disk.
-    let partial = stage.path("run/federation/round-000000/client-0.partial");
+    let ticket = zero.ticket(0, &bytes);
+    let name = format!("client-0-{}-{}.partial", ticket.hash, ticket.bytes);
+    let partial = stage.path("run/federation/round-000000").join(name);
     std::os::unix::fs::symlink("/dev/full", &partial).unwrap();
     let refused = zero.send(0, bytes.clone()).await;
     assert!(matches!(&refused, Err(ConnectionError::Refused { passing: true, .. })), "{refused:?}");

@@ -7,7 +7,7 @@ use fedtvd_net::client::{Connection, ConnectionError, Security};
 use fedtvd_net::federation::Options;
 use fedtvd_net::server::{Keys, Server};
 use fedtvd_net::wire::federation_client::FederationClient;
-use fedtvd_net::wire::{CLIENT, CODE, HelloRequest, PROTOCOL, Welcome};
+use fedtvd_net::wire::{CLIENT, CODE, HelloRequest, OLDEST_PROTOCOL, PROTOCOL, Welcome};
 use std::convert::Infallible;
 use std::net::TcpListener;
 use tonic::transport::{Channel, Endpoint};
@@ -40,12 +40,13 @@ async fn a_server_refuses_a_client_of_another_protocol_and_names_both_versions()
     let server = serve(&stage);
     let mut client = FederationClient::new(channel(&server).await);
     let version = "0.0.7".to_owned();
-    let status = client.hello(as_client_0(HelloRequest { protocol: 7, version })).await.unwrap_err();
+    let status =
+        client.hello(as_client_0(HelloRequest { protocol: 7, newest: 9, version })).await.unwrap_err();
     assert_eq!(
         status.message(),
         format!(
-            "the server speaks protocol {PROTOCOL} and this client protocol 7; use the same fedtvd version on both \
-             sides (server {VERSION}, client 0.0.7)"
+            "the server speaks protocols {OLDEST_PROTOCOL} to {PROTOCOL} and this client protocols 7 to 9; update the older of \
+             the two programs (server {VERSION}, client 0.0.7)"
         )
     );
     assert_eq!(status.metadata().get(CODE).unwrap(), "wrong-protocol");
@@ -58,9 +59,15 @@ async fn a_server_refuses_a_client_of_another_protocol_and_names_both_versions()
     assert_eq!(status.code(), tonic::Code::Unimplemented);
     assert!(status.message().contains(&format!("protocol {PROTOCOL} (fedtvd {VERSION})")), "{status}");
     // The server reports both of its versions, so that clients can decide.
-    let hello = HelloRequest { protocol: PROTOCOL, version: VERSION.to_owned() };
-    let welcome = client.hello(as_client_0(hello)).await.unwrap().into_inner();
-    assert_eq!((welcome.protocol, welcome.version.as_str()), (PROTOCOL, VERSION));
+    let version = || VERSION.to_owned();
+    for (hello, chosen) in [
+        (HelloRequest { protocol: OLDEST_PROTOCOL, newest: PROTOCOL, version: version() }, PROTOCOL),
+        (HelloRequest { protocol: OLDEST_PROTOCOL, newest: PROTOCOL + 3, version: version() }, PROTOCOL),
+        (HelloRequest { protocol: OLDEST_PROTOCOL, newest: 0, version: version() }, OLDEST_PROTOCOL),
+    ] {
+        let welcome = client.hello(as_client_0(hello)).await.unwrap().into_inner();
+        assert_eq!((welcome.protocol, welcome.version.as_str()), (chosen, VERSION));
+    }
 }
 
 /// A server of another protocol.
@@ -87,8 +94,8 @@ async fn a_client_refuses_a_server_of_another_protocol_and_names_both_versions()
         let welcome = Welcome { protocol: 9, version: version.to_owned(), ..Welcome::default() };
         let server = other_server(welcome).await;
         let sentence = format!(
-            "the server speaks protocol 9 and this client protocol {PROTOCOL}; use the same fedtvd version on both \
-             sides (server {shown}, client {VERSION})"
+            "the server speaks protocol 9 and this client protocols {OLDEST_PROTOCOL} to {PROTOCOL}; update the older of the two \
+             programs (server {shown}, client {VERSION})"
         );
         let security = Security::Claimed("0".to_owned());
         let error = Connection::dial(&server, &security).await.unwrap().hello().await.unwrap_err();

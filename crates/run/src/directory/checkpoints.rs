@@ -77,6 +77,9 @@ impl Checkpoints {
         for (round, path) in listed.clone().into_iter().rev() {
             match load(&path, layout) {
                 Ok(checkpoint) if round <= done => {
+                    // A process killed between rename and sync left a checkpoint that a crash of the machine could still undo,
+                    // together with all that is built on it.
+                    sync(&found.checkpoints.folder)?;
                     // Later ones are damaged or ahead: the next save removes them.
                     for (round, path) in listed.into_iter().filter(|(other, _)| *other <= round) {
                         found.checkpoints.saved.insert(round, bytes(&path)?);
