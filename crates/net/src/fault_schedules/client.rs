@@ -29,6 +29,8 @@ pub(super) struct Client {
     pub(super) waits_for: Option<u64>,
     /// Its update that was not acknowledged, as long as its process lives.
     pub(super) unsent: Option<Unsent>,
+    /// The last update that was acknowledged.
+    pub(super) sent: Option<Unsent>,
     /// Number of times that it was started.
     pub(super) starts: u32,
     /// It was refused for good.
@@ -84,6 +86,7 @@ impl Client {
             next: Next::Pull,
             waits_for: None,
             unsent: None,
+            sent: None,
             starts: 0,
             left: false,
             finished: None,

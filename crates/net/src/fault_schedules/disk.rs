@@ -4,7 +4,7 @@
 use crate::fault_schedules::journal::{Journal, undo};
 use crate::fault_schedules::run::Outcome;
 use crate::fault_schedules::trace::trace;
-use crate::fault_schedules::world::interleave;
+use crate::fault_schedules::world::{check_locked, interleave};
 use fedtvd_core::stream::Stream;
 use fedtvd_run::directory::disk::Change;
 use fedtvd_run::directory::disk_faults::set_hook;
@@ -99,10 +99,13 @@ fn attempt(change: Change<'_>, act: &mut dyn FnMut() -> io::Result<()>) -> io::R
     if DISK.with_borrow(|disk| disk.dead) {
         return Err(io::Error::other("the server has crashed"));
     }
+    let (of_audit, of_update) = (change.path().ends_with("audit.jsonl"), is_update(change));
+    if of_update {
+        check_locked();
+    }
     // Requests are answered while the thread that drives the rounds works on its files. Whoever writes to the audit log holds
     // its lock.
-    if !matches!(change, Change::Open(path) | Change::Write(path, _) | Change::SyncFile(path) | Change::Truncate(path, _) if path.ends_with("audit.jsonl"))
-    {
+    if !of_audit {
         interleave();
     }
     let fault = DISK.with_borrow_mut(Disk::fault);
@@ -160,6 +163,13 @@ impl Disk {
             _ => (fault, Effect::PowerCut),
         })
     }
+}
+
+/// Whether an update is renamed into place.
+fn is_update(change: Change<'_>) -> bool {
+    let name =
+        |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("client-"));
+    matches!(change, Change::Rename(_, to) if name(to))
 }
 
 /// A change without its bytes.

@@ -113,6 +113,13 @@ impl Network {
         drop(self.uploads.remove(upload));
     }
 
+    /// A client sends the bytes of an earlier round as its update of the next one.
+    pub(super) fn replay(&mut self, client: usize, run: String, update: &Unsent) {
+        let number = self.number();
+        let content = Content::Upload(Unsent { round: update.round + 1, ..update.clone() });
+        self.requests.push(Request { number, client, connection: 0, run, content });
+    }
+
     /// All connections break: the server has ended. Requests may have been sent again, and arrive at the next one.
     pub(super) fn server_ended(&mut self) {
         self.uploads.clear();
@@ -213,7 +220,9 @@ impl World {
                     bytes,
                     continues: self.plan.continues,
                 };
-                match server.admit(&member, &ticket) {
+                let admission = server.admit(&member, &ticket);
+                self.truth.admission(update.round, &update.hash, admission.as_ref().err());
+                match admission {
                     Ok(Admission::Already) => {
                         self.truth.acknowledged(run, update.round, member.id, &update.hash);
                         Ok(Reply::Received)
@@ -278,7 +287,7 @@ impl World {
         client.next = Next::Pull;
         match reply {
             Ok(Reply::Done | Reply::Wait) => {}
-            Ok(Reply::Received) => client.unsent = None,
+            Ok(Reply::Received) => client.sent = client.unsent.take(),
             Ok(Reply::Survey(survey)) => client.next = Next::Enrol(survey),
             Ok(Reply::Job(job, hash)) => {
                 client.train(&job, &hash, varying);

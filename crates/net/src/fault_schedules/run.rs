@@ -129,9 +129,8 @@ fn serve(plan: &Plan, config: &Config, out: &Path) -> Result<Option<Arc<Layout>>
     world::with(|world| {
         let initial = Params::initial(Arc::clone(&coordinator.terms.layout), plan.seed % 1000);
         world.truth.server_started(coordinator.ledger.lease, &initial);
-        world.announce_valid(&coordinator);
-        world.server = Some(Arc::clone(&coordinator));
     });
+    world::serve(&coordinator);
     let summary = match work {
         Work::Farewell(summary) => summary,
         Work::Rounds(runner) => {

@@ -4,6 +4,7 @@ use crate::fault_schedules::client::{counts, place};
 use crate::fault_schedules::plan::Plan;
 use crate::federation::check_audit;
 use crate::federation::ledger::{Answer, Closing};
+use crate::server::refusal::Refusal;
 use fedtvd_core::labels::{Reference, size, tvd};
 use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::round::{ClientId, Job, RoundRecord};
@@ -52,6 +53,21 @@ impl Truth {
     /// A client made an update.
     pub(super) fn update(&mut self, round: u32, client: ClientId, hash: &str) {
         self.made.insert(hash.to_owned(), (round, client));
+    }
+
+    /// The server let an upload begin, or refused it. What was acknowledged in one round does not begin in the next.
+    pub(super) fn admission(&self, round: u32, hash: &str, refusal: Option<&Refusal>) {
+        let Some((made, client)) = self.made.get(hash) else { return };
+        let counted = self
+            .acknowledged
+            .get(&(*made, *client))
+            .is_some_and(|known| known.iter().any(|(_, known)| known == hash));
+        let replayed = counted && made + 1 == round;
+        assert!(
+            !replayed || refusal.is_some(),
+            "client {client} may send its update of round {} again",
+            made + 1
+        );
     }
 
     /// The server acknowledged an update.

@@ -12,7 +12,7 @@ use fedtvd_core::round::ClientId;
 use fedtvd_core::stream::Stream;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 /// Operations after which a schedule must have ended.
@@ -22,6 +22,7 @@ pub(super) const POLL: Duration = crate::server::dispatch::POLL;
 
 thread_local! {
     static WORLD: RefCell<Option<World>> = const { RefCell::new(None) };
+    static SERVER: RefCell<Weak<Coordinator>> = const { RefCell::new(Weak::new()) };
 }
 
 /// Everything around the server.
@@ -67,6 +68,27 @@ pub(super) fn with<T>(act: impl FnOnce(&mut World) -> T) -> T {
 /// Carries out one operation; the server's thread waits until this time at most.
 pub(super) fn operate(limit: Option<Duration>) {
     with(|world| world.operate(limit));
+}
+
+/// Checks that an update is accepted under the coordinator's lock: otherwise its round could be closed meanwhile.
+pub(super) fn check_locked() {
+    WORLD.with(|place| {
+        // Recovery works on files of updates too, before there are requests.
+        let Err(_) = place.try_borrow_mut() else { return };
+        SERVER.with_borrow(|server| {
+            let server = server.upgrade().expect("a server answers requests");
+            assert!(server.inner.try_lock().is_err(), "an update was accepted without the lock");
+        });
+    });
+}
+
+/// A server has started.
+pub(super) fn serve(server: &Arc<Coordinator>) {
+    SERVER.set(Arc::downgrade(server));
+    with(|world| {
+        world.announce_valid(server);
+        world.server = Some(Arc::clone(server));
+    });
 }
 
 /// Perhaps carries out an operation while the server's thread is busy; never during another operation.
@@ -115,7 +137,7 @@ impl World {
     }
 
     /// Tells the server who has a valid certificate.
-    pub(super) fn announce_valid(&self, server: &Coordinator) {
+    fn announce_valid(&self, server: &Coordinator) {
         if self.plan.certificates {
             server.allow(self.valid.clone());
         }
@@ -202,8 +224,14 @@ impl World {
                 }
                 self.announce_valid(server);
             }
+            16 if self.clients[client].sent.is_some() => {
+                let run = server.terms.run_id.clone();
+                if let Some(update) = &self.clients[client].sent {
+                    self.network.replay(client, run, update);
+                }
+            }
             // Time passes: a little, or until the thread that waits gives up.
-            16 | 17 => {
+            17 => {
                 let seconds = Duration::from_secs(self.chance.below(30));
                 clock::set(clock::now() + seconds);
             }

@@ -30,6 +30,24 @@ pub enum Change<'a> {
     RemoveFolder(&'a Path),
 }
 
+impl<'a> Change<'a> {
+    /// The file or folder that changes; of a rename or link, its new name.
+    pub fn path(self) -> &'a Path {
+        match self {
+            Self::Open(path)
+            | Self::MakeFolder(path)
+            | Self::Write(path, _)
+            | Self::Truncate(path, _)
+            | Self::SyncFile(path)
+            | Self::SyncFolder(path)
+            | Self::Rename(_, path)
+            | Self::Link(_, path)
+            | Self::RemoveFile(path)
+            | Self::RemoveFolder(path) => path,
+        }
+    }
+}
+
 #[cfg(feature = "disk-faults")]
 use crate::directory::disk_faults::attempt;
 
