@@ -52,7 +52,6 @@ pub(super) enum Next {
     Pull,
     Enrol(wire::Survey),
     Upload,
-    Fail(u32),
     Judge(u32),
 }
 

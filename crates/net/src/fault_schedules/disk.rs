@@ -108,7 +108,7 @@ fn attempt(change: Change<'_>, act: &mut dyn FnMut() -> io::Result<()>) -> io::R
     if !of_audit {
         interleave();
     }
-    let fault = DISK.with_borrow_mut(Disk::fault);
+    let fault = DISK.with_borrow_mut(|disk| disk.fault(if of_audit { 8 } else { 1 }));
     let mut act = |change: Change<'_>| {
         let undo = undo(change);
         let done = act();
@@ -142,14 +142,15 @@ fn attempt(change: Change<'_>, act: &mut dyn FnMut() -> io::Result<()>) -> io::R
 }
 
 impl Disk {
-    fn fault(&mut self) -> Option<(Fault, Effect)> {
+    /// The fault of the next change, if it has one: in the audit log, which has most changes, `less` often.
+    fn fault(&mut self, less: u64) -> Option<(Fault, Effect)> {
         self.outcome.changes += 1;
         let chance = self.chance.as_mut()?;
         if self.full > 0 {
             self.full -= 1;
             return Some((if chance.below(3) == 0 { Fault::Half } else { Fault::Before }, Effect::Error));
         }
-        if self.one_in == 0 || chance.below(self.one_in) > 0 {
+        if self.one_in == 0 || chance.below(less * self.one_in) > 0 {
             return None;
         }
         let fault = [Fault::Before, Fault::Half, Fault::After][chance.below(3) as usize];

@@ -120,6 +120,12 @@ impl Network {
         self.requests.push(Request { number, client, connection: 0, run, content });
     }
 
+    /// A client says that it has no update in a round.
+    pub(super) fn fail(&mut self, client: usize, run: String, round: u32) {
+        let number = self.number();
+        self.requests.push(Request { number, client, connection: 0, run, content: Content::Fail(round) });
+    }
+
     /// All connections break: the server has ended. Requests may have been sent again, and arrive at the next one.
     pub(super) fn server_ended(&mut self) {
         self.uploads.clear();
@@ -158,7 +164,6 @@ impl World {
                 Some(unsent) => Content::Upload(unsent),
                 None => Content::Pull,
             },
-            Next::Fail(round) => Content::Fail(round),
             Next::Judge(round) => Content::Judge(self.clients[client].judgement(&run, round)),
         };
         let number = self.network.number();
@@ -279,7 +284,8 @@ impl World {
             )
         });
         let (varying, truth) = (self.plan.varying, &mut self.truth);
-        let client = &mut self.clients[client];
+        let index = client;
+        let client = &mut self.clients[index];
         if lost || client.waits_for != Some(number) {
             return;
         }
@@ -295,6 +301,17 @@ impl World {
                     truth.update(unsent.round, client.member.id, &unsent.hash);
                 }
                 client.next = Next::Upload;
+                // A confused client sends its last update again, for the wrong round.
+                if let Some(sent) = &client.sent
+                    && lossy
+                    && self.chance.below(4) == 0
+                {
+                    let run = client
+                        .connection
+                        .as_ref()
+                        .map_or_else(String::new, |connection| connection.run.clone());
+                    self.network.replay(index, run, sent);
+                }
             }
             Ok(Reply::Evaluate(round)) => client.next = Next::Judge(round),
             Ok(Reply::Finished(finished)) => client.finished = Some(finished),

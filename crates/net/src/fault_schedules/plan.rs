@@ -72,7 +72,7 @@ impl Plan {
                 _ => Deadline::After(Duration::from_secs(20 + below(60))),
             },
             troubled: 40 + below(260) as u32,
-            disk: [0, 25, 60, 200][below(4) as usize],
+            disk: [0, 15, 40, 120][below(4) as usize],
             trouble: [3, 6, 20][below(3) as usize],
             varying: below(2) == 0,
             continues: below(4) > 0,
@@ -100,11 +100,16 @@ impl Plan {
             format!("cohort.fraction={fraction}"),
             format!("cohort.quorum={}", self.quorum),
             format!("rounds={}", self.rounds),
-            format!("seed={}", self.seed % 1000),
+            format!("seed={}", self.model_seed()),
         ] {
             config.set(&setting).unwrap();
         }
         config
+    }
+
+    /// The seed of its federation.
+    pub(super) fn model_seed(&self) -> u64 {
+        self.seed % 1000
     }
 
     /// The operator's options.

@@ -6,9 +6,10 @@ use crate::fault_schedules::plan::{Plan, stream};
 use crate::fault_schedules::trace::trace;
 use crate::fault_schedules::world;
 use crate::federation::audit::Audit;
+use crate::federation::coordinator::Terms;
 use crate::federation::start::prepare_with;
 use crate::federation::{Event, FederationError, Log, Ready, Work, farewell};
-use fedtvd_core::model::{Layout, Params};
+use fedtvd_core::model::Params;
 use fedtvd_core::round::{Profile, RoundRecord};
 use fedtvd_data::set::Places;
 use fedtvd_run::configuration::Config;
@@ -26,6 +27,7 @@ const MOST_SERVERS: u32 = 200;
 /// What schedules went through.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Outcome {
+    pub(super) schedules: u64,
     /// Operations of clients, network and operator.
     pub(super) operations: u64,
     /// Changes of the disk.
@@ -48,6 +50,7 @@ impl Outcome {
     /// Both together.
     pub(super) fn and(self, other: Self) -> Self {
         Self {
+            schedules: self.schedules + other.schedules,
             operations: self.operations + other.operations,
             changes: self.changes + other.changes,
             disk_errors: self.disk_errors + other.disk_errors,
@@ -67,7 +70,7 @@ pub(super) fn run(plan: &Plan, folder: &Path) -> Outcome {
     disk::install(stream(plan.seed, 2), plan.disk);
     world::begin(plan.clone());
     let mut servers = 0;
-    let layout = loop {
+    let terms = loop {
         servers += 1;
         assert!(servers < MOST_SERVERS, "the server does not stay up");
         let before = disk::faults();
@@ -86,7 +89,7 @@ pub(super) fn run(plan: &Plan, folder: &Path) -> Outcome {
             Err(_) => format!("server {servers} crashed"),
         });
         match served {
-            Ok(Ok(Some(layout))) => break layout,
+            Ok(Ok(Some(terms))) => break terms,
             Ok(Ok(None)) => {}
             Ok(Err(error)) if disk::faults() == before => {
                 panic!("server {servers} failed without a fault: {error}")
@@ -103,16 +106,23 @@ pub(super) fn run(plan: &Plan, folder: &Path) -> Outcome {
     };
     let faults = disk::uninstall();
     let world = world::end().expect("a schedule runs on this thread");
-    world.truth.check_run(plan, &out, &layout);
+    world.truth.check_run(plan, &out, &terms);
     for finished in world.clients.iter().filter_map(|client| client.finished.as_ref()) {
         assert_eq!(Some(finished.model_hash.as_str()), world.truth.last_model());
     }
     let (acknowledged, counted) = world.truth.totals();
-    Outcome { operations: world.operations.into(), servers: servers.into(), acknowledged, counted, ..faults }
+    Outcome {
+        schedules: 1,
+        operations: world.operations.into(),
+        servers: servers.into(),
+        acknowledged,
+        counted,
+        ..faults
+    }
 }
 
-/// One server, from its start until it stops, fails, or the federation is over: the model's layout.
-fn serve(plan: &Plan, config: &Config, out: &Path) -> Result<Option<Arc<Layout>>, FederationError> {
+/// One server, from its start until it stops, fails, or the federation is over: what it was about.
+fn serve(plan: &Plan, config: &Config, out: &Path) -> Result<Option<Terms>, FederationError> {
     let audit = Arc::new(Audit::new(&out.join("federation")));
     let log: Log = {
         let audit = Arc::clone(&audit);
@@ -127,7 +137,7 @@ fn serve(plan: &Plan, config: &Config, out: &Path) -> Result<Option<Arc<Layout>>
     let Ready { coordinator, work } =
         prepare_with(Some(config), &places, out, plan.options(), Arc::clone(&log), clock)?;
     world::with(|world| {
-        let initial = Params::initial(Arc::clone(&coordinator.terms.layout), plan.seed % 1000);
+        let initial = Params::initial(Arc::clone(&coordinator.terms.layout), plan.model_seed());
         world.truth.server_started(coordinator.ledger.lease, &initial);
     });
     world::serve(&coordinator);
@@ -152,5 +162,5 @@ fn serve(plan: &Plan, config: &Config, out: &Path) -> Result<Option<Arc<Layout>>
         let all = coordinator.inner().enrolled.roster.iter().all(told);
         assert!(all || world.troubled(), "the federation has ended, and not all clients were told");
     });
-    Ok(Some(Arc::clone(&coordinator.terms.layout)))
+    Ok(Some(coordinator.terms.clone()))
 }

@@ -69,7 +69,8 @@ fn after_every_schedule_of_faults_the_model_is_the_vector_of_its_members_weights
             let first = number("FEDTVD_FAULT_FIRST").unwrap_or(0);
             let count = number("FEDTVD_FAULT_COUNT").unwrap_or(500);
             let outcome = run_all(first, count);
-            eprintln!("{outcome:?}");
+            // For bench/fault_schedules.sh.
+            println!("{}", serde_json::to_string(&outcome).unwrap());
         }
     }
 }

@@ -2,16 +2,17 @@
 
 use crate::fault_schedules::client::{counts, place};
 use crate::fault_schedules::plan::Plan;
+use crate::fault_schedules::simulated::model_hashes;
 use crate::federation::check_audit;
+use crate::federation::coordinator::Terms;
 use crate::federation::ledger::{Answer, Closing};
 use crate::server::refusal::Refusal;
 use fedtvd_core::labels::{Reference, size, tvd};
-use fedtvd_core::model::{Layout, Params};
+use fedtvd_core::model::Params;
 use fedtvd_core::round::{ClientId, Job, RoundRecord};
 use fedtvd_run::directory::{RunDirectory, history};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
-use std::sync::Arc;
 
 /// What is known of a schedule so far.
 #[derive(Default)]
@@ -26,6 +27,7 @@ pub(super) struct Truth {
     records: BTreeMap<u32, RoundRecord>,
     /// The model before each round.
     models: BTreeMap<u32, Vec<u32>>,
+    reference: Option<Reference>,
     /// Of the last server.
     lease: u64,
 }
@@ -84,6 +86,7 @@ impl Truth {
 
     /// A round was finished, perhaps for the second time after a restart.
     pub(super) fn record(&mut self, record: &RoundRecord, reference: &Reference) {
+        self.reference = Some(reference.clone());
         let after = self.model_after(record, reference);
         let model = self.models.entry(record.round).or_insert_with(|| after.clone());
         assert_eq!(*model, after, "round {} has another result", record.round);
@@ -105,12 +108,13 @@ impl Truth {
     }
 
     /// Checks a finished run.
-    pub(super) fn check_run(&self, plan: &Plan, out: &Path, layout: &Arc<Layout>) {
+    pub(super) fn check_run(&self, plan: &Plan, out: &Path, terms: &Terms) {
         let directory = RunDirectory::open(out).unwrap();
         let lines = directory.lines().unwrap();
         assert_eq!(lines.len(), plan.rounds as usize);
         let run: serde_json::Value = read(&out.join("federation/run.json"));
         let run = run["run"].as_str().unwrap();
+        let mut closings = Vec::new();
         for line in &lines {
             let round = line.round - 1;
             assert_eq!(line.model_hash, self.records[&round].model_hash);
@@ -146,7 +150,8 @@ impl Truth {
                     line.round
                 );
             }
-            let (model, _) = history::model(&directory, layout, line.round).unwrap();
+            closings.push(closing);
+            let (model, _) = history::model(&directory, &terms.layout, line.round).unwrap();
             assert_eq!(
                 self.models[&line.round],
                 bits(&model.values),
@@ -154,6 +159,12 @@ impl Truth {
                 line.round
             );
         }
+        let simulated = self
+            .reference
+            .as_ref()
+            .map(|reference| model_hashes(terms, plan.model_seed(), reference, closings));
+        let recorded = lines.into_iter().map(|line| line.model_hash).collect();
+        assert_eq!(simulated, Some(recorded), "the simulation of the same rounds has other models");
         check_audit(&out.join("federation/audit.jsonl"), None).unwrap();
     }
 

@@ -1,7 +1,7 @@
 //! Everything around the server: its clients, the network between them, the operator. An operation is drawn from the
 //! schedule's seed and carried out whenever the server's thread would wait, writes a file or logs an event.
 
-use crate::fault_schedules::client::{Client, Next};
+use crate::fault_schedules::client::Client;
 use crate::fault_schedules::clock;
 use crate::fault_schedules::disk;
 use crate::fault_schedules::network::Network;
@@ -213,9 +213,12 @@ impl World {
             10 | 11 => self.clients[client].restart(),
             12 => self.clients[client].down = true,
             13 => self.clients[client].down = false,
-            14 if matches!(self.clients[client].next, Next::Upload) => {
-                let round = self.clients[client].unsent.as_ref().map_or(0, |unsent| unsent.round);
-                self.clients[client].next = Next::Fail(round);
+            // A client cannot train, perhaps after it could.
+            14 => {
+                let Client { unsent, sent, .. } = &self.clients[client];
+                if let Some(round) = unsent.as_ref().or(sent.as_ref()).map(|update| update.round) {
+                    self.network.fail(client, server.terms.run_id.clone(), round);
+                }
             }
             15 if self.plan.certificates => {
                 let id = client as ClientId;
@@ -224,7 +227,7 @@ impl World {
                 }
                 self.announce_valid(server);
             }
-            16 if self.clients[client].sent.is_some() => {
+            16 => {
                 let run = server.terms.run_id.clone();
                 if let Some(update) = &self.clients[client].sent {
                     self.network.replay(client, run, update);
