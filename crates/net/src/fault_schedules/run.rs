@@ -25,7 +25,7 @@ use std::time::Duration;
 const MOST_SERVERS: u32 = 200;
 
 /// What schedules went through.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Outcome {
     pub(super) schedules: u64,
     /// Operations of clients, network and operator.

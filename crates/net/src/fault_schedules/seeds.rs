@@ -74,3 +74,11 @@ fn after_every_schedule_of_faults_the_model_is_the_vector_of_its_members_weights
         }
     }
 }
+
+#[test]
+fn a_seed_replays_the_same_schedule() {
+    for seed in 0..20 {
+        let outcomes = [folder(), folder()].map(|folder| run(&Plan::of(seed), folder.path()));
+        assert_eq!(outcomes[0], outcomes[1], "seed {seed}");
+    }
+}
