@@ -5,6 +5,7 @@ use crate::fault_schedules::journal::{Journal, undo};
 use crate::fault_schedules::plan::Plan;
 use crate::federation::audit::Audit;
 use crate::federation::clock::Clock;
+use crate::federation::ledger::{Ledger, Opening};
 use crate::federation::next_work::Todo;
 use crate::federation::phase::Inner;
 use crate::federation::start::prepare_with;
@@ -116,6 +117,30 @@ fn a_checkpoint_that_a_run_resumes_from_survives_a_power_cut_even_if_its_writer_
     set_hook(None);
     journal.borrow_mut().cut(0);
     assert!(checkpoints.join("round-000001").is_dir());
+}
+
+#[test]
+fn an_update_that_was_not_acknowledged_does_not_stay_beside_one_that_was_even_if_it_cannot_be_removed_at_once()
+ {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = Ledger::open(folder.path()).unwrap();
+    ledger.begin(0, &Opening { roster: Vec::new(), reference: Reference::uniform(2) }).unwrap();
+    let commit = |hash: &str| {
+        fs::write(ledger.partial(0, 7, hash, 3), "abc").unwrap();
+        ledger.commit(0, 7, hash, 3)
+    };
+    // A rename that is reported as failed after its effect, and a disk that stays full.
+    set_hook(Some(Rc::new(|change, act| {
+        if let Change::Rename(..) = change {
+            act()?;
+        }
+        Err(io::ErrorKind::StorageFull.into())
+    })));
+    assert!(commit("first").is_err());
+    set_hook(None);
+    commit("second").unwrap();
+    let exists = ["first", "second"].map(|hash| ledger.place(0, 7, hash).exists());
+    assert_eq!(exists, [false, true]);
 }
 
 /// What others do while the server waits.
