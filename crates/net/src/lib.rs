@@ -24,6 +24,8 @@
 //! ```
 
 pub mod client;
+#[cfg(test)]
+mod fault_schedules;
 pub mod federation;
 pub mod identity;
 pub mod server;

@@ -10,8 +10,8 @@ use crate::wire;
 use fedtvd_core::bytes::{UploadStream, upload_head};
 use fedtvd_core::labels::Statistic;
 use fedtvd_core::round::{ClientEvaluation, ClientFailure, ClientId, Mode, Profile, enrolment};
+use fedtvd_run::directory::disk::remove_file;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// A client, as identified by its certificate and the allow list.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +42,7 @@ pub(crate) enum Admission {
 impl Coordinator {
     /// Records that a client was in contact, and refuses clients of another run or outside the roster.
     pub(crate) fn note_contact(&self, member: &Member, run: Option<&str>) -> Result<(), Refusal> {
-        let seen = Seen { name: member.name.clone(), last: Instant::now() };
+        let seen = Seen { name: member.name.clone(), last: self.now() };
         self.inner().seen.insert(member.id, seen);
         if let Some(roster) = &self.terms.roster
             && !roster.contains(&member.id)
@@ -196,7 +196,7 @@ impl Coordinator {
             before => {
                 if let Some(Partial { hash, bytes, .. }) = before {
                     // Of one client at most one incomplete upload is kept.
-                    let _ = std::fs::remove_file(self.ledger.partial(round, client, &hash, bytes));
+                    let _ = remove_file(&self.ledger.partial(round, client, &hash, bytes));
                 }
                 Partial::new(&ticket.hash, ticket.bytes, check)
             }
@@ -249,7 +249,7 @@ impl Coordinator {
                 // Under the lock, so that no update is accepted after its round was closed.
                 let committed = self.ledger.commit(round, client, &update.hash, update.bytes);
                 committed.map_err(|error| disk(&error.error))?;
-                open.measure(client);
+                open.measure(client, self.now());
             }
             open.answers.insert(client, answer);
         }

@@ -7,9 +7,10 @@ use crate::federation::stored::Reply;
 use crate::federation::{Coordinator, Event};
 use crate::server::refusal::{Refusal, plain};
 use fedtvd_core::round::{ClientFailure, ClientId};
+use fedtvd_run::directory::disk::{open, remove_file, sync_file, truncate, write};
 use fedtvd_run::directory::files::{create, private};
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ impl Drop for Arrival {
     fn drop(&mut self) {
         if !self.keep() {
             // Before the next upload of this client may write to the same file; after a commit the file no longer exists.
-            let _ = std::fs::remove_file(&self.path);
+            let _ = remove_file(&self.path);
         }
         self.coordinator.inner().sending.remove(&self.client);
     }
@@ -56,17 +57,17 @@ impl Arrival {
 
     /// The file with exactly its first bytes, to append to.
     fn open_at(&self, got: u64) -> io::Result<File> {
-        let file = private().append(true).open(&self.path)?;
+        let file = open(private().append(true), &self.path)?;
         if file.metadata()?.len() < got {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        file.set_len(got)?;
+        truncate(&file, &self.path, got)?;
         Ok(file)
     }
 
     /// Stores, hashes and checks the next bytes.
     pub(crate) fn write(&mut self, part: &[u8]) -> Result<(), Refusal> {
-        let (Some(partial), Some(file)) = (&mut self.partial, &mut self.file) else {
+        let (Some(partial), Some(file)) = (&mut self.partial, &self.file) else {
             return Err(Refusal::Disk);
         };
         if partial.got + part.len() as u64 > partial.bytes {
@@ -74,7 +75,7 @@ impl Arrival {
             self.partial = None;
             return Err(Refusal::Overrun(bytes));
         }
-        if let Err(error) = file.write_all(part) {
+        if let Err(error) = write(file, &self.path, part) {
             return Err(self.give_up(&error));
         }
         partial.feed(part);
@@ -87,7 +88,7 @@ impl Arrival {
         if partial.got < partial.bytes {
             return Err(Refusal::Truncated { got: partial.got, bytes: partial.bytes });
         }
-        if let Err(error) = file.sync_all() {
+        if let Err(error) = sync_file(file, &self.path) {
             return Err(self.give_up(&error));
         }
         still()?;

@@ -10,10 +10,10 @@
 
 use crate::federation::Event;
 use fedtvd_run::directory::files::private;
-use fedtvd_run::directory::sha256;
+use fedtvd_run::directory::{disk, sha256};
 use serde_json::{Map, Value, json};
 use std::fs::File;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use time::OffsetDateTime;
@@ -39,9 +39,12 @@ struct State {
 /// The open file and its last line.
 struct Chain {
     file: File,
+    path: PathBuf,
     length: u64,
     number: u64,
     hash: String,
+    /// Whether a part of a line that could not be written may follow the last line.
+    torn: bool,
 }
 
 impl Audit {
@@ -97,7 +100,7 @@ fn lasting(event: &Event) -> bool {
 impl Chain {
     /// Opens a log at its end. A last line that a kill cut off is removed, and the next line records it.
     fn open(path: &Path) -> io::Result<Self> {
-        let mut file = private().create(true).read(true).append(true).open(path)?;
+        let mut file = disk::open(private().create(true).read(true).append(true), path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
@@ -105,10 +108,10 @@ impl Chain {
         let last = text.lines().next_back();
         let hash = last.map_or_else(|| FIRST.to_owned(), last_hash);
         let (length, number) = (whole as u64, text.lines().count() as u64);
-        let mut chain = Self { file, length, number, hash };
+        let mut chain = Self { file, path: path.to_owned(), length, number, hash, torn: false };
         let torn = &bytes[whole..];
         if !torn.is_empty() {
-            chain.file.set_len(length)?;
+            disk::truncate(&chain.file, path, length)?;
             let note =
                 json!({ "event": "repaired", "removed_bytes": torn.len(), "removed_hash": sha256(torn) });
             let Value::Object(note) = note else { return Ok(chain) };
@@ -126,11 +129,16 @@ impl Chain {
             format!("{{\"number\":{number},\"time\":\"{now}\",{content},\"previous\":\"{}\"", self.hash);
         let hash = sha256(before.as_bytes());
         let line = format!("{before}{HASH}{hash}\"}}\n");
-        let written = self.file.write_all(line.as_bytes());
-        let written = written.and_then(|()| if durable { self.file.sync_data() } else { Ok(()) });
+        if self.torn {
+            disk::truncate(&self.file, &self.path, self.length)?;
+            self.torn = false;
+        }
+        let written = disk::write(&self.file, &self.path, line.as_bytes());
+        let sync = || if durable { disk::sync_data(&self.file, &self.path) } else { Ok(()) };
+        let written = written.and_then(|()| sync());
         if let Err(error) = written {
             // A full disk may have stored a part of the line.
-            self.file.set_len(self.length)?;
+            self.torn = disk::truncate(&self.file, &self.path, self.length).is_err();
             return Err(error);
         }
         self.length += line.len() as u64;

@@ -3,6 +3,7 @@
 //! Requests of many connections are answered from here; one thread drives the rounds and waits here for answers. The
 //! lock is held only briefly, and for the rename that accepts an update.
 
+use crate::federation::clock::Clock;
 use crate::federation::ledger::{Answer, Ledger, Opening};
 use crate::federation::phase::{Inner, Phase};
 use crate::federation::table_schema::TableSchema;
@@ -11,12 +12,13 @@ use fedtvd_core::labels::{Ask, Reference};
 use fedtvd_core::model::Layout;
 use fedtvd_core::round::{ClientId, Run, State, Survey};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use tokio::sync::watch;
 
 /// What is constant during a federation.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub(crate) struct Terms {
     /// The run's name.
     pub run_id: String,
     /// The core's settings.
@@ -51,16 +53,22 @@ pub struct Coordinator {
     pub(crate) terms: Terms,
     pub(crate) ledger: Ledger,
     pub(crate) log: Log,
-    inner: Mutex<Inner>,
-    /// Wakes the thread that drives the rounds: an answer arrived.
-    pub(crate) answered: Condvar,
+    pub(crate) inner: Mutex<Inner>,
+    pub(super) clock: Arc<dyn Clock>,
     /// Wakes waiting clients: there may be work.
     changed: watch::Sender<()>,
 }
 
 impl Coordinator {
     /// A coordinator for a run in this state.
-    pub fn new(terms: Terms, ledger: Ledger, log: Log, state: State, aggregated: bool) -> Self {
+    pub(crate) fn new(
+        terms: Terms,
+        ledger: Ledger,
+        log: Log,
+        clock: Arc<dyn Clock>,
+        state: State,
+        aggregated: bool,
+    ) -> Self {
         let inner = Inner {
             enrolled: state,
             histograms: aggregated.then(BTreeMap::new),
@@ -76,11 +84,16 @@ impl Coordinator {
             stop: false,
         };
         let changed = watch::Sender::new(());
-        Self { terms, ledger, log, inner: Mutex::new(inner), answered: Condvar::new(), changed }
+        Self { terms, ledger, log, inner: Mutex::new(inner), clock, changed }
     }
 
     pub(crate) fn inner(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The time.
+    pub(crate) fn now(&self) -> Instant {
+        self.clock.now()
     }
 
     /// The names of clients; of those without one, their numbers.
@@ -104,7 +117,7 @@ impl Coordinator {
 
     /// Wakes the thread that drives the rounds.
     pub(crate) fn notify_driver(&self) {
-        self.answered.notify_all();
+        self.clock.notify();
     }
 
     /// Sets the clients that have a valid certificate: rounds do not wait for others.

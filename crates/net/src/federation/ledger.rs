@@ -18,18 +18,21 @@
 use crate::federation::lease;
 use fedtvd_core::labels::Reference;
 use fedtvd_core::round::{ClientFailure, ClientId, Profile};
-use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::{create, doing, make_folder, read_text, sync, write};
+use fedtvd_run::directory::{FileError, disk};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
 /// The folder of a federation.
 #[derive(Debug)]
 pub struct Ledger {
     pub(super) folder: PathBuf,
+    /// Files of updates that were not accepted and could not be removed.
+    left: Mutex<BTreeMap<ClientId, PathBuf>>,
     /// Which start of a server this is.
     pub(crate) lease: u64,
     /// Held while the server runs; the system releases it however the process ends.
@@ -106,7 +109,10 @@ impl Ledger {
         let path = folder.join("lock");
         let lock = create(&path).map_err(doing("opening", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { folder: folder.to_owned(), lease: lease::take(folder)?, _lock: lock }),
+            Ok(()) => {
+                let (folder, left, lease) = (folder.to_owned(), Mutex::default(), lease::take(folder)?);
+                Ok(Self { folder, left, lease, _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => Err(LedgerError::Locked(folder.display().to_string())),
             Err(TryLockError::Error(error)) => Err(doing("locking", &path)(error).into()),
         }
@@ -175,11 +181,19 @@ impl Ledger {
     /// Accepts an update whose temporary file is on disk. When this returns, the update is durable.
     pub fn commit(&self, round: u32, client: ClientId, hash: &str, bytes: u64) -> Result<(), FileError> {
         let place = self.place(round, client, hash);
-        fs::rename(self.partial(round, client, hash, bytes), &place).map_err(doing("writing", &place))?;
-        sync(&self.round(round)).inspect_err(|_| {
-            // It was not acknowledged, so it must not be found later next to one that was.
-            let _ = fs::remove_file(&place);
-        })
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(other) = left.get(&client).filter(|other| **other != place) {
+            remove(other)?;
+        }
+        left.remove(&client);
+        let renamed = disk::rename(&self.partial(round, client, hash, bytes), &place);
+        let committed = renamed.map_err(doing("writing", &place)).and_then(|()| sync(&self.round(round)));
+        // It was not acknowledged, so it must not be found later next to one that was. A rename may have happened although
+        // it was reported as failed.
+        if committed.is_err() && remove(&place).is_err() {
+            left.insert(client, place);
+        }
+        committed
     }
 
     /// The rounds of the ledger, oldest first, and their folders.
@@ -216,7 +230,7 @@ impl Ledger {
             }
             // Last, because its absence marks the folder as clean.
             let open = path.join("open.json");
-            fs::remove_file(&open).map_err(doing("removing", &open))?;
+            disk::remove_file(&open).map_err(doing("removing", &open))?;
         }
         Ok(())
     }
@@ -224,7 +238,7 @@ impl Ledger {
 
 /// Removes a file, which an upload that broke off may have removed already.
 pub(super) fn remove(path: &Path) -> Result<(), FileError> {
-    match fs::remove_file(path) {
+    match disk::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(doing("removing", path)(error)),
         _ => Ok(()),
     }

@@ -114,8 +114,8 @@ pub(crate) struct Open {
 
 impl Open {
     /// Measures the time that a client took, when its update is accepted.
-    pub(crate) fn measure(&mut self, client: ClientId) {
-        let took = self.sent.get(&client).map(Instant::elapsed);
+    pub(crate) fn measure(&mut self, client: ClientId, now: Instant) {
+        let took = self.sent.get(&client).map(|sent| now.saturating_duration_since(*sent));
         self.slowest = self.slowest.max(took);
     }
 

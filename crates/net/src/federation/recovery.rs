@@ -5,6 +5,7 @@ use crate::federation::partial::Partial;
 use crate::federation::stored::StoredUpdate;
 use fedtvd_core::bytes::UploadStream;
 use fedtvd_core::round::ClientId;
+use fedtvd_run::directory::disk;
 use fedtvd_run::directory::files::{doing, sync};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -73,7 +74,7 @@ impl Ledger {
     /// that may not come again.
     pub(crate) fn discard_after(&self, last: u32) -> Result<(), LedgerError> {
         for (_, path) in self.rounds()?.into_iter().filter(|(round, _)| *round > last) {
-            fs::remove_dir_all(&path).map_err(doing("removing", &path))?;
+            disk::remove_folder(&path).map_err(doing("removing", &path))?;
         }
         Ok(sync(&self.folder)?)
     }

@@ -9,7 +9,7 @@ use fedtvd_data::table::Schema;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::files::doing;
-use fedtvd_run::directory::{DirectoryError, Manifest, RunDirectory, sha256};
+use fedtvd_run::directory::{DirectoryError, Manifest, RunDirectory, disk, sha256};
 use std::path::{Path, PathBuf};
 
 /// The schema in a run directory, if it is complete.
@@ -104,7 +104,7 @@ pub(crate) fn take_up(
     let own = directory.file(OWN);
     // First: a schema beside another one's hash would be taken for one that the sites have completed.
     if own.exists() {
-        std::fs::remove_file(&own).map_err(doing("removing", &own)).map_err(RunError::from)?;
+        disk::remove_file(&own).map_err(doing("removing", &own)).map_err(RunError::from)?;
     }
     let manifest = directory.manifest().map_err(RunError::from)?;
     let manifest =

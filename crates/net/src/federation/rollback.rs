@@ -8,8 +8,7 @@ use fedtvd_core::round::{Run, State};
 use fedtvd_run::RunError;
 use fedtvd_run::directory::files::{doing, make_folder, sync};
 use fedtvd_run::directory::rollback::{Begun, begin, begun, ended_at};
-use fedtvd_run::directory::{Lines, RunDirectory};
-use std::fs;
+use fedtvd_run::directory::{Lines, RunDirectory, disk};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -85,12 +84,12 @@ impl Ledger {
                 let kept = to.join(name);
                 make_folder(&kept)?;
                 let place = kept.join("closed.json");
-                fs::rename(&closed, &place).map_err(doing("writing", &place))?;
+                disk::rename(&closed, &place).map_err(doing("writing", &place))?;
                 sync(&kept)?;
                 // The folder's own entry, too, before the answers are removed from where they were.
                 sync(to)?;
             }
-            fs::remove_dir_all(&path).map_err(doing("removing", &path))?;
+            disk::remove_folder(&path).map_err(doing("removing", &path))?;
         }
         Ok(sync(&self.folder)?)
     }
@@ -98,10 +97,10 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::federation::ledger::Closing;
     use crate::federation::ledger::tests::{keep, opened};
     use std::collections::BTreeMap;
+    use std::fs;
 
     #[test]
     fn answers_of_later_rounds_are_set_aside_even_if_a_crash_interrupts_it() {

@@ -11,8 +11,8 @@ use fedtvd_core::round::{Assessment, ClientId, Job, Profile, hardened};
 use fedtvd_run::fleet::FleetFailure;
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::MutexGuard;
+use std::time::Duration;
 
 /// How often a waiting round logs the clients that it waits for.
 const REMINDER: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ impl Coordinator {
         };
         let mut inner = self.wait(|inner| match &inner.histograms {
             None => true,
-            Some(known) => everybody(inner, known.len()),
+            Some(known) => everybody(inner, known.keys().filter(|client| inner.can_answer(**client)).count()),
         })?;
         if let Some(known) = inner.histograms.take() {
             let known = known.iter().filter(|(client, _)| inner.can_answer(**client));
@@ -84,7 +84,7 @@ impl Coordinator {
             partial,
             shared,
             bytes_down: 0,
-            began: Instant::now(),
+            began: self.now(),
             limit,
             sent: BTreeMap::new(),
             slowest: None,
@@ -104,9 +104,9 @@ impl Coordinator {
             _ => None,
         };
         let mut inner = loop {
-            let left = limit.map(|limit| limit.saturating_duration_since(Instant::now()));
+            let left = limit.map(|limit| limit.saturating_duration_since(self.now()));
             let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), Inner::complete)?;
-            if inner.complete() || limit.is_some_and(|limit| Instant::now() >= limit) {
+            if inner.complete() || limit.is_some_and(|limit| self.now() >= limit) {
                 break inner;
             }
             if let Phase::Training(open) = &inner.phase {
@@ -133,9 +133,15 @@ impl Coordinator {
         deadline: Duration,
         until: impl Fn(&Inner) -> bool,
     ) -> Result<MutexGuard<'_, Inner>, FleetFailure> {
-        let waiting = |inner: &mut Inner| !inner.stop && !until(inner);
-        let waited = self.answered.wait_timeout_while(self.inner(), deadline, waiting);
-        let (inner, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let limit = self.now().checked_add(deadline);
+        let mut inner = self.inner();
+        while !inner.stop && !until(&inner) {
+            let left = limit.map_or(deadline, |limit| limit.saturating_duration_since(self.now()));
+            if left.is_zero() {
+                break;
+            }
+            inner = self.clock.wait(&self.inner, inner, left);
+        }
         if inner.stop { Err(FleetFailure::Stopped) } else { Ok(inner) }
     }
 

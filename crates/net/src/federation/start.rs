@@ -1,5 +1,6 @@
 //! Starts or resumes a federation from a configuration, and ends it after its last round.
 
+use crate::federation::clock::{Clock, SystemClock};
 use crate::federation::coordinator::Terms;
 use crate::federation::dataset_info::DatasetInfo;
 use crate::federation::fleet::{Evaluator, Federation};
@@ -139,8 +140,20 @@ pub fn prepare(
     config: Option<&Config>,
     places: &Places,
     out: &Path,
+    options: Options,
+    log: Log,
+) -> Result<Ready, FederationError> {
+    prepare_with(config, places, out, options, log, Arc::new(SystemClock::default()))
+}
+
+/// The same with another clock.
+pub(crate) fn prepare_with(
+    config: Option<&Config>,
+    places: &Places,
+    out: &Path,
     mut options: Options,
     log: Log,
+    clock: Arc<dyn Clock>,
 ) -> Result<Ready, FederationError> {
     let wanted = config.map(Config::for_federation);
     let existing = existing_federation(out, wanted.as_ref())?;
@@ -199,7 +212,8 @@ pub fn prepare(
         tables,
         clients_evaluate: matches!(evaluator, Evaluator::Clients(_)),
     };
-    let coordinator = Coordinator::new(terms, ledger, Arc::clone(&log), state.clone(), aggregated && !known);
+    let aggregated = aggregated && !known;
+    let coordinator = Coordinator::new(terms, ledger, Arc::clone(&log), clock, state.clone(), aggregated);
     let coordinator = Arc::new(coordinator);
     if let Some(summary) = directory.summary().map_err(RunError::from)? {
         return Ok(Ready { coordinator, work: Work::Farewell(summary) });

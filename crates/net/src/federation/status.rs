@@ -61,7 +61,7 @@ impl Coordinator {
     /// The current status.
     pub fn status(&self) -> Status {
         // Before the lock: a client that sends statistics holds theirs while it takes it.
-        let untold = self.untold();
+        let (untold, now) = (self.untold(), self.now());
         let inner = self.inner();
         let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
         let mut answer = |client: &ClientId| match &inner.phase {
@@ -85,7 +85,7 @@ impl Coordinator {
                 name: seen.name.clone(),
                 size: inner.enrolled.profile(*client).map(|profile| profile.size),
                 answer: answer(client).map(str::to_owned),
-                last_seen_seconds: seen.last.elapsed().as_secs_f64(),
+                last_seen_seconds: now.saturating_duration_since(seen.last).as_secs_f64(),
             });
         }
         // Includes clients that have not contacted a restarted server yet.
@@ -114,7 +114,7 @@ impl Coordinator {
             phase: phase.to_owned(),
             round: (inner.enrolled.round + 1).min(self.terms.rounds),
             rounds: self.terms.rounds,
-            open_seconds: open.map(|open| open.began.elapsed().as_secs_f64()),
+            open_seconds: open.map(|open| now.saturating_duration_since(open.began).as_secs_f64()),
             deadline_seconds: open.and_then(|open| open.limit).map(|limit| limit.as_secs_f64()),
             accuracy: inner.accuracy.filter(|accuracy| accuracy.is_finite()),
             roster: inner.enrolled.roster.len(),

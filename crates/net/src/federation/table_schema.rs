@@ -13,7 +13,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The schema of a federation.
 #[derive(Debug)]
-pub struct TableSchema {
+pub(crate) struct TableSchema {
     /// As it was given or made.
     source: Schema,
     directory: RunDirectory,

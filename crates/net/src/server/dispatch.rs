@@ -1,16 +1,14 @@
 //! Dispatches work to clients by long polling: a request waits until there is work.
 
-use crate::federation::admission::Member;
-use crate::federation::phase::Phase;
+use crate::federation::next_work::Todo;
 use crate::server::connections::Peer;
 use crate::server::receive::STILL;
 use crate::server::service::{Answered, FederationService, Replies};
 use crate::wire::{self, CHUNK, work};
-use fedtvd_core::round::Job;
 use prost::bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 use tonic::{Request, Response, Status};
@@ -29,9 +27,8 @@ impl FederationService {
             calls.mark_unchanged();
             // Checked each time: a client that was revoked while it waited gets no work.
             let (member, refuse) = self.member(&request)?;
-            let noted = self.coordinator.note_contact(&member, Some(&request.get_ref().run));
-            noted.map_err(|refusal| refuse.because(&refusal))?;
-            match self.todo(&member, surveyed(&request)) {
+            let todo = self.coordinator.next_work(&member, &request.get_ref().run, surveyed(&request));
+            match todo.map_err(|refusal| refuse.because(&refusal))? {
                 Todo::Wait => {}
                 todo => break todo,
             }
@@ -51,36 +48,6 @@ impl FederationService {
         Ok(Response::new(ReceiverStream::new(receiver)))
     }
 
-    fn todo(&self, member: &Member, surveyed: bool) -> Todo {
-        let mut inner = self.coordinator.inner();
-        let client = member.id;
-        if let Phase::Finished(finished) = &inner.phase {
-            let finished = finished.clone();
-            inner.informed.insert(client);
-            drop(inner);
-            self.coordinator.notify_driver();
-            return Todo::Message(work::Item::Finished(finished));
-        }
-        if !surveyed || !inner.present.contains_key(&client) {
-            let survey = self.coordinator.survey(&inner);
-            let ask = serde_json::to_string(&survey.ask).unwrap_or_default();
-            let reference = serde_json::to_string(&survey.reference).unwrap_or_default();
-            return Todo::Message(work::Item::Survey(wire::Survey { ask, reference }));
-        }
-        match &mut inner.phase {
-            Phase::Training(open) if !open.answers.contains_key(&client) => match open.jobs.get(&client) {
-                Some(job) => Todo::Train(job.clone(), open.shared.clone()),
-                None => Todo::Wait,
-            },
-            Phase::Evaluating(evaluating)
-                if evaluating.asked.contains(&client) && !evaluating.counts.contains_key(&client) =>
-            {
-                Todo::Evaluate(evaluating.round, evaluating.model.clone())
-            }
-            _ => Todo::Wait,
-        }
-    }
-
     async fn send(
         &self,
         todo: Todo,
@@ -96,12 +63,8 @@ impl FederationService {
                 [model, Bytes::new()],
             ),
             Todo::Train(job, shared) => {
-                let (round, head) = (job.offer.round, Bytes::from(job.head()));
+                let (round, head) = (job.offer.round, self.coordinator.begin_sending(&job, &shared));
                 let bytes = (head.len() + shared.len()) as u64;
-                if let Phase::Training(open) = &mut self.coordinator.inner().phase {
-                    open.bytes_down += bytes;
-                    open.sent.entry(job.client).or_insert_with(Instant::now);
-                }
                 (round, work::Item::Train(wire::Transfer { round, bytes }), [head, shared])
             }
         };
@@ -124,12 +87,4 @@ impl FederationService {
 /// Whether the client has enrolled on this connection.
 fn surveyed<T>(request: &Request<T>) -> bool {
     request.extensions().get::<Peer>().is_some_and(|peer| peer.surveyed.load(Ordering::Relaxed))
-}
-
-/// A client's next task.
-enum Todo {
-    Wait,
-    Message(work::Item),
-    Train(Job, Bytes),
-    Evaluate(u32, Bytes),
 }

@@ -2,7 +2,7 @@
 //! which holds the hash of every file.
 
 use crate::directory::files::{create, doing, make_folder, read_text, sync, sync_file};
-use crate::directory::{FileError, sha256};
+use crate::directory::{FileError, disk, sha256};
 use fedtvd_core::bytes::BytesError;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::model::Layout;
@@ -10,7 +10,6 @@ use fedtvd_core::round::{ClientId, State};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
@@ -75,7 +74,7 @@ pub(crate) fn write(
     let mut written = Vec::new();
     let mut put = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);
-        create(&path).and_then(|mut file| file.write_all(bytes)).map_err(doing("writing", &path))?;
+        create(&path).and_then(|file| disk::write(&file, &path, bytes)).map_err(doing("writing", &path))?;
         written.push(path);
         Ok::<_, FileError>(())
     };
@@ -87,7 +86,7 @@ pub(crate) fn write(
             let name = format!("client-{client}-round-{round}.safetensors");
             let old = known.and_then(|known| Some((known.path.join(&name), known.files.get(&name)?)));
             let hash = match old {
-                Some((old, hash)) if fs::hard_link(&old, folder.join(&name)).is_ok() => hash.clone(),
+                Some((old, hash)) if disk::link(&old, &folder.join(&name)).is_ok() => hash.clone(),
                 _ => {
                     let bytes = memory.to_bytes();
                     put(&name, &bytes)?;

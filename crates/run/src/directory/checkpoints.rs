@@ -7,7 +7,7 @@
 
 use crate::directory::checkpoint::{Checkpoint, Saved, load, write};
 use crate::directory::files::{doing, make_folder, sync};
-use crate::directory::{CheckpointError, FileError, Memories, retention};
+use crate::directory::{CheckpointError, FileError, Memories, disk, retention};
 use fedtvd_core::model::Layout;
 use fedtvd_core::round::State;
 use std::collections::BTreeMap;
@@ -77,6 +77,9 @@ impl Checkpoints {
         for (round, path) in listed.clone().into_iter().rev() {
             match load(&path, layout) {
                 Ok(checkpoint) if round <= done => {
+                    // A process killed between rename and sync left a checkpoint that a crash of the machine could still undo,
+                    // together with all that is built on it.
+                    sync(&found.checkpoints.folder)?;
                     // Later ones are damaged or ahead: the next save removes them.
                     for (round, path) in listed.into_iter().filter(|(other, _)| *other <= round) {
                         found.checkpoints.saved.insert(round, bytes(&path)?);
@@ -117,11 +120,11 @@ impl Checkpoints {
         clear(&partial)?;
         let files = write(&partial, state, memories, self.before.as_ref()).inspect_err(|_| {
             // A partial checkpoint only fills the disk; failing to remove it is not worth reporting.
-            let _ = fs::remove_dir_all(&partial);
+            let _ = disk::remove_folder(&partial);
         })?;
         // A damaged checkpoint of the same round that was skipped.
         clear(&path)?;
-        fs::rename(&partial, &path).map_err(doing("writing", &path))?;
+        disk::rename(&partial, &path).map_err(doing("writing", &path))?;
         sync(&self.folder)?;
         self.saved.insert(round, bytes(&path)?);
         self.before = self.newest.replace(Saved { round, path, files });
@@ -142,7 +145,7 @@ fn bytes(folder: &Path) -> Result<u64, FileError> {
 }
 
 pub(crate) fn clear(folder: &Path) -> Result<(), FileError> {
-    if folder.exists() { fs::remove_dir_all(folder).map_err(doing("removing", folder)) } else { Ok(()) }
+    if folder.exists() { disk::remove_folder(folder).map_err(doing("removing", folder)) } else { Ok(()) }
 }
 
 /// Checkpoints in a folder, oldest first; empty if there is no folder.

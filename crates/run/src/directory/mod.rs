@@ -4,6 +4,9 @@
 pub(crate) mod checkpoint;
 pub(crate) mod checkpoints;
 pub(crate) mod digest;
+pub mod disk;
+#[cfg(feature = "disk-faults")]
+pub mod disk_faults;
 pub mod files;
 pub mod history;
 pub(crate) mod manifest;

@@ -23,7 +23,7 @@ use crate::directory::checkpoints::{clear, list};
 use crate::directory::files::{doing, make_folder, read_text, sync, write_through};
 use crate::directory::history::{HistoryError, checkpoint};
 use crate::directory::run_directory::Lines;
-use crate::directory::{DirectoryError, FileError, RunDirectory};
+use crate::directory::{DirectoryError, FileError, RunDirectory, disk};
 use fedtvd_core::model::Layout;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -203,7 +203,7 @@ impl Begun {
 
 /// Renames a file or folder durably.
 fn rename(from: &Path, to: &Path) -> Result<(), FileError> {
-    fs::rename(from, to).map_err(doing("writing", to))?;
+    disk::rename(from, to).map_err(doing("writing", to))?;
     to.parent().map_or(Ok(()), sync)
 }
 

@@ -7,11 +7,9 @@
 use crate::collapse::Detector;
 use crate::directory::files::{doing, make_folder, private, read_text, write};
 use crate::directory::manifest::VERSION;
-use crate::directory::rollback;
-use crate::directory::{FORMAT, FileError, Manifest, Summary};
+use crate::directory::{FORMAT, FileError, Manifest, Summary, disk, rollback};
 use fedtvd_core::round::RoundRecord;
 use std::fs::{self, File, TryLockError};
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
@@ -231,8 +229,8 @@ impl RunDirectory {
     /// Opens `rounds.jsonl`. Until it is closed, no other process can work on the run.
     pub fn lock(&self) -> Result<Lines, DirectoryError> {
         let path = self.file("rounds.jsonl");
-        let open = |path: &Path| private().create(true).read(true).append(true).open(path);
-        let file = open(&path).map_err(doing("opening", &path))?;
+        let file = disk::open(private().create(true).read(true).append(true), &path)
+            .map_err(doing("opening", &path))?;
         // Two processes on one run would write its lines twice. File systems without locks are not protected.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(DirectoryError::Busy(self.path.display().to_string()));
@@ -259,17 +257,17 @@ impl Lines {
             rounds => { ends }.nth(rounds as usize - 1),
         };
         let end = end.ok_or_else(|| damaged(&self.path, format!("it has fewer than {rounds} lines")))?;
-        Ok(self.file.set_len(end).map_err(doing("writing", &self.path))?)
+        Ok(disk::truncate(&self.file, &self.path, end).map_err(doing("writing", &self.path))?)
     }
 
     /// Appends a line; it reaches the disk with [`Lines::sync`].
     pub(crate) fn write(&mut self, line: &RoundRecord) -> Result<(), FileError> {
         let text = serde_json::to_string(line).expect("a line is plain data") + "\n";
         let before = self.file.metadata().map(|data| data.len());
-        self.file.write_all(text.as_bytes()).map_err(|error| {
+        disk::write(&self.file, &self.path, text.as_bytes()).map_err(|error| {
             // A full disk may have stored a part of the line.
             if let Ok(before) = before {
-                let _ = self.file.set_len(before);
+                let _ = disk::truncate(&self.file, &self.path, before);
             }
             doing("writing", &self.path)(error)
         })
@@ -277,7 +275,7 @@ impl Lines {
 
     /// Makes all lines durable.
     pub(crate) fn sync(&self) -> Result<(), FileError> {
-        self.file.sync_data().map_err(doing("syncing", &self.path))
+        disk::sync_data(&self.file, &self.path).map_err(doing("syncing", &self.path))
     }
 }
 
