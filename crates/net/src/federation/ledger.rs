@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use thiserror::Error;
 
 /// The folder of a federation.
@@ -32,6 +33,8 @@ pub struct Ledger {
     pub(super) folder: PathBuf,
     /// Which start of a server this is.
     pub(crate) lease: u64,
+    /// The round that `clean` was last called with in this process; all before it are clean.
+    cleaned: AtomicU32,
     /// Held while the server runs; the system releases it however the process ends.
     _lock: File,
 }
@@ -106,7 +109,10 @@ impl Ledger {
         let path = folder.join("lock");
         let lock = create(&path).map_err(doing("opening", &path))?;
         match lock.try_lock() {
-            Ok(()) => Ok(Self { folder: folder.to_owned(), lease: lease::take(folder)?, _lock: lock }),
+            Ok(()) => {
+                let (folder, lease, cleaned) = (folder.to_owned(), lease::take(folder)?, AtomicU32::new(0));
+                Ok(Self { folder, lease, cleaned, _lock: lock })
+            }
             Err(TryLockError::WouldBlock) => Err(LedgerError::Locked(folder.display().to_string())),
             Err(TryLockError::Error(error)) => Err(doing("locking", &path)(error).into()),
         }
@@ -203,7 +209,14 @@ impl Ledger {
 
     /// Removes the updates of all rounds before this one.
     pub fn clean(&self, before: u32) -> Result<(), LedgerError> {
-        for (round, path) in self.rounds()? {
+        // A long run has thousands of folders, and after the first call all but one are clean.
+        let rounds = match self.cleaned.load(Relaxed) {
+            cleaned if cleaned > 0 && before.checked_sub(1) == Some(cleaned) => {
+                vec![(cleaned, self.round(cleaned))]
+            }
+            _ => self.rounds()?,
+        };
+        for (round, path) in rounds {
             if round >= before || !path.join("open.json").exists() {
                 continue;
             }
@@ -218,6 +231,7 @@ impl Ledger {
             let open = path.join("open.json");
             fs::remove_file(&open).map_err(doing("removing", &open))?;
         }
+        self.cleaned.store(before, Relaxed);
         Ok(())
     }
 }
@@ -283,5 +297,19 @@ pub(super) mod tests {
         ledger.clean(4).unwrap();
         assert!(!ledger.place(3, 7, &hash).exists());
         assert_eq!(ledger.closing(3).unwrap(), Some(closing));
+    }
+
+    #[test]
+    fn the_first_cleaning_after_a_start_removes_the_updates_of_all_earlier_rounds() {
+        let (folder, ledger) = opened();
+        let places = [3, 4, 5].map(|round| {
+            ledger.begin(round, &Opening { roster: Vec::new(), reference: Reference::uniform(2) }).unwrap();
+            let place = ledger.place(round, 7, "hash");
+            fs::write(&place, "update").unwrap();
+            place
+        });
+        drop(ledger);
+        Ledger::open(folder.path()).unwrap().clean(5).unwrap();
+        assert_eq!(places.map(|place| place.exists()), [false, false, true]);
     }
 }
