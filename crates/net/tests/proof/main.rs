@@ -20,5 +20,7 @@ mod retrying;
 mod rollback;
 mod roster;
 mod schema_changes;
+#[cfg(target_os = "linux")]
+mod site_memory;
 mod stage;
 mod versions;
