@@ -38,6 +38,9 @@ pub(crate) struct Site {
     folder: PathBuf,
 }
 
+/// The largest value of `data.crop` that a configuration can have.
+const LARGEST_SHIFT: u64 = 1000;
+
 /// Why a site cannot take part.
 #[derive(Debug, Error)]
 pub enum SiteError {
@@ -174,6 +177,10 @@ impl Site {
         let mut counts = vec![0; classes];
         for row in &rows {
             counts[samples.labels()[*row as usize] as usize] += 1;
+        }
+        if welcome.crop > LARGEST_SHIFT {
+            let why = format!("a shift by {} pixels; {LARGEST_SHIFT} are allowed", welcome.crop);
+            return Err(SiteError::Unreadable { what: "an augmentation", why });
         }
         let augment = Augment { crop: welcome.crop as usize, flip: welcome.flip };
         let samples = match augment {
