@@ -4,20 +4,23 @@
 # undisturbed simulation to the byte, and every update that a client got a receipt for must be among its round's answers.
 # A run that ends before all kills are used up is compared, and another one begins. A few minutes per strategy.
 #
-#   bench/federation_kills.sh [--json] [--kills N] [--seed N] [--rounds N] [STRATEGY…]
+#   bench/federation_kills.sh [--json] [--kills N] [--runs N] [--seed N] [--rounds N] [STRATEGY…]
 #
-# --kills is the number for the server and again for the clients. FEDTVD names a binary to use in place of a new build.
+# --kills is the number for the server and again for the clients, of each strategy; 67 of the three default ones are more than 200
+# and 200 in all. Runs are independent, so that several calls with other seeds count as one. With --runs the script fails if it
+# compared fewer runs. FEDTVD names a binary to use in place of a new build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-json=false kills=20 seed=$(($(date +%s) % 32768)) rounds=20 strategies=()
+json=false kills=20 least_runs=1 seed=$(($(date +%s) % 32768)) rounds=20 strategies=()
 while [ $# -gt 0 ]; do
     case "$1" in
         --json) json=true ;;
         --kills) kills=$2; shift ;;
+        --runs) least_runs=$2; shift ;;
         --seed) seed=$2; shift ;;
         --rounds) rounds=$2; shift ;;
-        -*) echo "federation_kills.sh: unknown option $1; expected --json, --kills N, --seed N, --rounds N" >&2; exit 2 ;;
+        -*) echo "federation_kills.sh: unknown option $1; expected --json, --kills N, --runs N, --seed N, --rounds N" >&2; exit 2 ;;
         *) strategies+=("$1") ;;
     esac
     shift
@@ -28,7 +31,7 @@ if [ -z "${FEDTVD:-}" ]; then
 fi
 fedtvd="${FEDTVD:-${CARGO_TARGET_DIR:-target}/release/fedtvd}"
 
-# The longest delay before a kill, and seconds that nothing here takes unless it hangs.
+# The longest delay before a kill, and seconds that no run takes unless it hangs.
 longest_ms=1500 limit=900
 folder="$(mktemp -d)"
 server="" clients=()
@@ -95,7 +98,7 @@ killed() {
     fi
 }
 
-failures=0
+failures=0 all_runs=0 all_server=0 all_clients=0 all_receipts=0 all_lost=0
 # receipts DIR: how many there are, and how many were lost: not among their round's answers, or given a second time, for
 # a server that has an update does not ask for it again.
 receipts() {
@@ -114,8 +117,8 @@ receipts() {
 # run_one STRATEGY: kills until the kills are used up, and compares every run that ends.
 run_one() {
     local strategy=$1 of_server=0 of_clients=0 run=1 started victim directory total lost since=0
-    started=$(date +%s)
     while [ "$of_server" -lt "$kills" ] || [ "$of_clients" -lt "$kills" ]; do
+        started=$(date +%s)
         directory="$folder/$strategy-$run"
         rm -rf "$directory"*
         mkdir -p "$directory"
@@ -163,8 +166,10 @@ run_one() {
         fi
         say "{\"strategy\":\"$strategy\",\"run\":$run,\"kills\":$since,\"model\":\"$hash\",\"same\":$same,\"receipts\":$total,\"lost\":$lost}" \
             "$(printf '%-16s run %s, after %s kills  %s  %s; %s receipts, %s lost' "$strategy" "$run" "$since" "${hash:0:16}" "$word" "$total" "$lost")"
-        run=$((run + 1))
+        run=$((run + 1)) all_runs=$((all_runs + 1)) all_receipts=$((all_receipts + total)) all_lost=$((all_lost + lost))
+        rm -rf "$directory"*
     done
+    all_server=$((all_server + of_server)) all_clients=$((all_clients + of_clients))
     say "{\"strategy\":\"$strategy\",\"server_kills\":$of_server,\"client_kills\":$of_clients}" \
         "$(printf '%-16s %s kills of the server, %s of clients' "$strategy" "$of_server" "$of_clients")"
 }
@@ -183,6 +188,12 @@ for strategy in "${strategies[@]}"; do
     rm -rf "$folder/simulated"
     run_one "$strategy"
 done
+say "{\"runs\":$all_runs,\"server_kills\":$all_server,\"client_kills\":$all_clients,\"receipts\":$all_receipts,\"lost\":$all_lost}" \
+    "$all_runs runs, $all_server kills of the server, $all_clients of clients, $all_receipts receipts, $all_lost lost"
+if [ "$all_runs" -lt "$least_runs" ]; then
+    echo "only $all_runs runs were compared; --runs asks for $least_runs" >&2
+    failures=$((failures + 1))
+fi
 if [ "$failures" -gt 0 ]; then
     say "{\"passed\":false,\"failures\":$failures}" "FAILED: $failures"
     exit 1

@@ -4,7 +4,7 @@ use crate::collapse::{Detector, failed};
 use crate::configuration::Experiment;
 use crate::directory::files::write;
 use crate::directory::run_directory::Lines;
-use crate::directory::summary::{last_accuracy, peak_memory};
+use crate::directory::summary::{LAST, mean_accuracy, peak_memory};
 use crate::directory::{Checkpoints, RunDirectory, Summary, images};
 use crate::fleet::FleetFailure;
 use crate::rounds::{RoundError, Rounds};
@@ -12,6 +12,7 @@ use crate::run_error::RunError;
 use crate::setup::Setup;
 use fedtvd_core::model::{ModelCard, Network};
 use fedtvd_core::round::RoundRecord;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +25,9 @@ pub struct Runner {
     setup: Option<Arc<Setup>>,
     rounds: Rounds,
     lines: Lines,
-    accuracies: Vec<Option<f64>>,
+    done: u32,
+    /// Accuracies after the last rounds; a long run must not grow with each round.
+    accuracies: VecDeque<Option<f64>>,
     detector: Detector,
     /// Rounds in a row, in this process, that left the model unchanged.
     unchanged: u32,
@@ -92,7 +95,8 @@ impl Runner {
             setup,
             rounds,
             lines,
-            accuracies: Vec::new(),
+            done: 0,
+            accuracies: VecDeque::new(),
             detector: Detector::default(),
             unchanged: 0,
             seconds: 0.0,
@@ -128,7 +132,7 @@ impl Runner {
 
     /// Number of finished rounds.
     pub fn rounds_done(&self) -> u32 {
-        self.accuracies.len() as u32
+        self.done
     }
 
     /// Runs to the end, or until `stop` is set; `show` is called with every round.
@@ -187,7 +191,11 @@ impl Runner {
     }
 
     fn count(&mut self, record: &RoundRecord) {
-        self.accuracies.push(record.accuracy);
+        self.done += 1;
+        self.accuracies.push_back(record.accuracy);
+        if self.accuracies.len() > LAST {
+            self.accuracies.pop_front();
+        }
         self.seconds += record.seconds;
         self.images += images(record, &self.experiment.run.local);
     }
@@ -219,8 +227,8 @@ impl Runner {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,
             rounds: self.rounds_done(),
-            accuracy: self.accuracies.last().copied().flatten(),
-            last10_accuracy: last_accuracy(&self.accuracies),
+            accuracy: self.accuracies.back().copied().flatten(),
+            last10_accuracy: mean_accuracy(&self.accuracies),
             collapsed: self.detector.verdict(),
             alarms: self.detector.alarms(),
             failed: self.detector.failed_updates().clone(),

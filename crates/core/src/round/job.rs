@@ -1,9 +1,10 @@
 //! What the server asks of a client in one round.
 
 use crate::labels::{Ask, Reference};
-use crate::memory::Memory;
+use crate::memory::{Array, Memory};
 use crate::model::Params;
-use crate::round::ClientId;
+use crate::round::{ClientFailure, ClientId};
+use crate::rules::{Extent, Needs};
 use crate::stream::Key;
 use crate::train::{ClassWeights, Local};
 use std::sync::Arc;
@@ -19,6 +20,30 @@ pub struct Job {
     pub accepted: Option<u32>,
     /// What all clients of a round receive.
     pub offer: Arc<Offer>,
+}
+
+impl Job {
+    /// Checks that the job has exactly the carried vectors that its strategy needs.
+    pub fn check_carried(&self, needs: &Needs) -> Result<(), ClientFailure> {
+        let (carried, layout) = (&self.offer.carried, &self.offer.params.layout);
+        for (name, array) in carried.arrays() {
+            let declared = needs.carries.iter().find(|carried| carried.name == name);
+            let fits =
+                |extent: Extent| matches!(array, Array::F32(values) if values.len() == extent.len(layout));
+            if !declared.is_some_and(|carried| fits(carried.extent)) {
+                let strategy = &self.offer.strategy;
+                return Err(ClientFailure::BadJob(format!(
+                    "{strategy} has no vector {name:?} of this length"
+                )));
+            }
+        }
+        match needs.carries.iter().find(|needed| carried.f32(needed.name).is_none()) {
+            None => Ok(()),
+            Some(missing) => {
+                Err(ClientFailure::BadJob(format!("the vector \"{}\" is missing", missing.name)))
+            }
+        }
+    }
 }
 
 /// What all clients of a round receive.

@@ -17,6 +17,7 @@ pub fn train(
     trainer: &mut dyn Trainer,
 ) -> Result<(Upload, Memory), ClientFailure> {
     let offer = &job.offer;
+    job.check_carried(&strategy.local.needs())?;
     let offsets = offsets(strategy, &client.counts, job);
     let weights = offer.class_weights.of_client(&client.counts);
     let task = Task {

@@ -5,19 +5,19 @@ use std::time::{Duration, Instant};
 
 /// Upper bound of the first delay.
 const FIRST: Duration = Duration::from_millis(200);
-/// Upper bound of any delay.
-const LONGEST: Duration = Duration::from_secs(30);
+/// Upper bound of any delay: a server that was away for long has all its clients back within 30 s.
+const LONGEST: Duration = Duration::from_secs(20);
 
 /// The number of consecutive failures, and when they began.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Backoff {
+pub struct Backoff {
     failed: u32,
     since: Option<Instant>,
 }
 
 impl Backoff {
     /// The next delay: between half and all of a time that doubles up to a limit.
-    pub(crate) fn delay(&mut self) -> Duration {
+    pub fn delay(&mut self) -> Duration {
         let longest = FIRST.saturating_mul(1 << self.failed.min(16)).min(LONGEST);
         self.failed = self.failed.saturating_add(1);
         self.since.get_or_insert_with(Instant::now);
@@ -27,7 +27,7 @@ impl Backoff {
     }
 
     /// Starts again after a success.
-    pub(crate) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         *self = Self::default();
     }
 

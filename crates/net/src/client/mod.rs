@@ -26,6 +26,7 @@ mod table_use;
 mod tls_stream;
 
 pub use agreement::disclosures;
+pub use backoff::Backoff;
 pub use check::{Checked, check};
 pub use connection::{Connection, Security, Task};
 pub use connection_error::ConnectionError;

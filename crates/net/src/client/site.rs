@@ -38,6 +38,9 @@ pub(crate) struct Site {
     folder: PathBuf,
 }
 
+/// The largest value of `data.crop` that a configuration can have.
+const LARGEST_SHIFT: u64 = 1000;
+
 /// Why a site cannot take part.
 #[derive(Debug, Error)]
 pub enum SiteError {
@@ -174,6 +177,10 @@ impl Site {
         let mut counts = vec![0; classes];
         for row in &rows {
             counts[samples.labels()[*row as usize] as usize] += 1;
+        }
+        if welcome.crop > LARGEST_SHIFT {
+            let why = format!("a shift by {} pixels; {LARGEST_SHIFT} are allowed", welcome.crop);
+            return Err(SiteError::Unreadable { what: "an augmentation", why });
         }
         let augment = Augment { crop: welcome.crop as usize, flip: welcome.flip };
         let samples = match augment {
@@ -362,26 +369,56 @@ mod tests {
         Site::new(&welcome, &options, &readable).unwrap()
     }
 
+    fn offer(site: &Site, strategy: &str, carried: Memory) -> Offer {
+        Offer {
+            round: 0,
+            strategy: strategy.to_owned(),
+            local: Local::default(),
+            class_weights: ClassWeights::Equal,
+            reference: Reference::uniform(2),
+            params: Arc::new(Params::initial(Arc::clone(&site.layout), 1)),
+            carried: Arc::new(carried),
+        }
+    }
+
+    fn answer(site: &mut Site, offer: Offer) -> Result<Vec<u8>, ClientFailure> {
+        let job = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) };
+        match site.train(&job.to_bytes()).unwrap() {
+            Answer::Update(bytes) => Ok(bytes),
+            Answer::Failure(failure) => Err(failure),
+            Answer::Refused(violation) => panic!("{violation}"),
+        }
+    }
+
+    #[test]
+    fn a_job_with_other_vectors_than_its_strategy_declares_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut site = site(folder.path().to_owned());
+        let vector = vec![0.0f32; site.layout.len()];
+        let mut job = |strategy: &str, names: &[&str]| {
+            let mut carried = Memory::default();
+            names.iter().for_each(|name| carried.put(name, vector.clone()));
+            let offer = offer(&site, strategy, carried);
+            answer(&mut site, offer).map(|_| ())
+        };
+        assert_eq!(job("fedavg", &[]), Ok(()));
+        assert_eq!(job("scaffold", &["control"]), Ok(()));
+        let bad = |why: &str| Err(ClientFailure::BadJob(why.to_owned()));
+        assert_eq!(job("fedavg", &["control"]), bad("fedavg has no vector \"control\" of this length"));
+        assert_eq!(
+            job("scaffold", &["control", "more"]),
+            bad("scaffold has no vector \"more\" of this length")
+        );
+        assert_eq!(job("scaffold", &[]), bad("the vector \"control\" is missing"));
+    }
+
     #[test]
     fn a_job_with_class_weights_for_other_classes_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let mut site = site(folder.path().to_owned());
         let mut answer = |class_weights| {
-            let offer = Offer {
-                round: 0,
-                strategy: "fedavg".to_owned(),
-                local: Local::default(),
-                class_weights,
-                reference: Reference::uniform(2),
-                params: Arc::new(Params::initial(Arc::clone(&site.layout), 1)),
-                carried: Arc::default(),
-            };
-            let job = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) };
-            match site.train(&job.to_bytes()).unwrap() {
-                Answer::Update(bytes) => Ok(bytes),
-                Answer::Failure(failure) => Err(failure),
-                Answer::Refused(violation) => panic!("{violation}"),
-            }
+            let offer = Offer { class_weights, ..offer(&site, "fedavg", Memory::default()) };
+            answer(&mut site, offer)
         };
         let plain = answer(ClassWeights::Equal).unwrap();
         assert_ne!(answer(ClassWeights::Inverse).unwrap(), plain);

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use thiserror::Error;
 
@@ -35,6 +36,8 @@ pub struct Ledger {
     left: Mutex<BTreeMap<ClientId, PathBuf>>,
     /// Which start of a server this is.
     pub(crate) lease: u64,
+    /// The round that `clean` was last called with in this process; all before it are clean.
+    cleaned: AtomicU32,
     /// Held while the server runs; the system releases it however the process ends.
     _lock: File,
 }
@@ -111,7 +114,7 @@ impl Ledger {
         match lock.try_lock() {
             Ok(()) => {
                 let (folder, left, lease) = (folder.to_owned(), Mutex::default(), lease::take(folder)?);
-                Ok(Self { folder, left, lease, _lock: lock })
+                Ok(Self { folder, left, lease, cleaned: AtomicU32::new(0), _lock: lock })
             }
             Err(TryLockError::WouldBlock) => Err(LedgerError::Locked(folder.display().to_string())),
             Err(TryLockError::Error(error)) => Err(doing("locking", &path)(error).into()),
@@ -217,7 +220,14 @@ impl Ledger {
 
     /// Removes the updates of all rounds before this one.
     pub fn clean(&self, before: u32) -> Result<(), LedgerError> {
-        for (round, path) in self.rounds()? {
+        // A long run has thousands of folders, and after the first call all but one are clean.
+        let rounds = match self.cleaned.load(Relaxed) {
+            cleaned if cleaned > 0 && before.checked_sub(1) == Some(cleaned) => {
+                vec![(cleaned, self.round(cleaned))]
+            }
+            _ => self.rounds()?,
+        };
+        for (round, path) in rounds {
             if round >= before || !path.join("open.json").exists() {
                 continue;
             }
@@ -232,6 +242,7 @@ impl Ledger {
             let open = path.join("open.json");
             disk::remove_file(&open).map_err(doing("removing", &open))?;
         }
+        self.cleaned.store(before, Relaxed);
         Ok(())
     }
 }
@@ -298,5 +309,19 @@ pub(super) mod tests {
         ledger.clean(4).unwrap();
         assert!(!ledger.place(3, 7, &hash).exists());
         assert_eq!(ledger.closing(3).unwrap(), Some(closing));
+    }
+
+    #[test]
+    fn the_first_cleaning_after_a_start_removes_the_updates_of_all_earlier_rounds() {
+        let (folder, ledger) = opened();
+        let places = [3, 4, 5].map(|round| {
+            ledger.begin(round, &Opening { roster: Vec::new(), reference: Reference::uniform(2) }).unwrap();
+            let place = ledger.place(round, 7, "hash");
+            fs::write(&place, "update").unwrap();
+            place
+        });
+        drop(ledger);
+        Ledger::open(folder.path()).unwrap().clean(5).unwrap();
+        assert_eq!(places.map(|place| place.exists()), [false, false, true]);
     }
 }

@@ -66,7 +66,8 @@ impl Inner {
             Phase::Training(open) => {
                 let missing = open.missing();
                 let over = !missing.iter().any(|client| self.can_answer(*client));
-                open.expired || over && (missing.is_empty() || self.anyone_can_answer())
+                let enough = open.updates() >= open.needed;
+                open.expired || enough || over && (missing.is_empty() || self.anyone_can_answer())
             }
             _ => true,
         }
@@ -99,6 +100,8 @@ pub(crate) struct Open {
     pub(crate) answers: BTreeMap<ClientId, Reply>,
     /// Uploads that broke off, at most one of each client, and can be continued.
     pub(crate) partial: BTreeMap<ClientId, Partial>,
+    /// Number of updates with which it is complete.
+    pub(crate) needed: usize,
     /// The part of the jobs' bytes that all of them share.
     pub(crate) shared: Bytes,
     pub(crate) bytes_down: u64,
@@ -117,6 +120,11 @@ impl Open {
     pub(crate) fn measure(&mut self, client: ClientId, now: Instant) {
         let took = self.sent.get(&client).map(|sent| now.saturating_duration_since(*sent));
         self.slowest = self.slowest.max(took);
+    }
+
+    /// Number of accepted updates.
+    pub(crate) fn updates(&self) -> usize {
+        self.answers.values().filter(|reply| reply.update().is_some()).count()
     }
 
     /// Clients that have not answered.

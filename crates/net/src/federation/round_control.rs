@@ -7,7 +7,7 @@ use crate::federation::table_schema::waiting_for_columns;
 use crate::federation::{Coordinator, Event};
 use crate::wire;
 use fedtvd_core::labels::Reference;
-use fedtvd_core::round::{Assessment, ClientId, Job, Profile, hardened};
+use fedtvd_core::round::{Assessment, ClientId, Job, Profile, hardened, needed};
 use fedtvd_run::fleet::FleetFailure;
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -82,6 +82,7 @@ impl Coordinator {
             jobs: jobs.iter().map(|job| (job.client, job.clone())).collect(),
             answers,
             partial,
+            needed: needed(&self.terms.run, roster, jobs.len()),
             shared,
             bytes_down: 0,
             began: self.now(),

@@ -7,7 +7,7 @@
 use fedtvd_core::round::ClientId;
 use fedtvd_run::directory::{FileError, files};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
@@ -87,21 +87,30 @@ impl AllowList {
         let wrong = |why: String| AllowError::Text { path: path.display().to_string(), why };
         let list: Self =
             toml::from_str(&files::read_text(path)?).map_err(|error| wrong(error.to_string()))?;
-        for (place, entry) in list.clients.iter().enumerate() {
-            let same = |other: &&Listed| {
-                other.fingerprint == entry.fingerprint
-                    || entry.serial.is_some() && other.serial == entry.serial
-                    || entry.valid() && other.valid() && (other.id == entry.id) != (other.name == entry.name)
-            };
-            if let Some(other) = list.clients[..place].iter().find(same) {
-                return Err(wrong(format!(
-                    "{} (number {}) and {} (number {}) must be different certificates, of one client or of clients \
-                     that differ in name and number",
-                    other.name, other.id, entry.name, entry.id
-                )));
-            }
+        if let Some((entry, other)) = list.conflict() {
+            return Err(wrong(format!(
+                "{} (number {}) and {} (number {}) must be different certificates, of one client or of clients that \
+                 differ in name and number",
+                other.name, other.id, entry.name, entry.id
+            )));
         }
         Ok(list)
+    }
+
+    /// An entry that repeats a certificate, or a name or number of another client, and the earlier entry.
+    fn conflict(&self) -> Option<(&Listed, &Listed)> {
+        let (mut fingerprints, mut serials) = (BTreeMap::new(), BTreeMap::new());
+        let (mut names, mut ids) = (BTreeMap::new(), BTreeMap::new());
+        self.clients.iter().find_map(|entry| {
+            let fingerprint = fingerprints.insert(&entry.fingerprint, entry);
+            let serial = entry.serial.as_ref().and_then(|serial| serials.insert(serial, entry));
+            let (mut name, mut id) = (None, None);
+            if entry.valid() {
+                name = names.insert(&entry.name, entry).filter(|other| other.id != entry.id);
+                id = ids.insert(entry.id, entry).filter(|other| other.name != entry.name);
+            }
+            Some((entry, fingerprint.or(serial).or(name).or(id)?))
+        })
     }
 
     /// Writes the list.

@@ -36,6 +36,8 @@ pub(crate) enum Step {
     Endless(u64),
     /// Closes the connection's stream without an answer, so that the client connects again.
     Drop,
+    /// These messages.
+    Messages(Vec<work::Item>),
 }
 
 pub(crate) struct Double {
@@ -152,6 +154,7 @@ impl Double {
             Some(Step::Evaluate) => whole(work::Item::Evaluate, Params::zeros(layout).to_safetensors()),
             Some(Step::Endless(bytes)) => vec![work(work::Item::Train(wire::Transfer { round: 0, bytes }))],
             Some(Step::Drop) => Vec::new(),
+            Some(Step::Messages(items)) => items.into_iter().map(work).collect(),
         }
     }
 }

@@ -7,6 +7,7 @@ mod columns;
 mod continued_uploads;
 mod deadlines;
 mod double;
+mod extra_clients;
 mod false_evaluation;
 mod false_server;
 mod identity;
@@ -22,5 +23,7 @@ mod retrying;
 mod rollback;
 mod roster;
 mod schema_changes;
+#[cfg(target_os = "linux")]
+mod site_memory;
 mod stage;
 mod versions;

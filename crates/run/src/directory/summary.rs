@@ -4,6 +4,7 @@ use crate::collapse::{Detector, FailedUpdates};
 use fedtvd_core::round::RoundRecord;
 use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
 
 /// Number of final rounds that a result is averaged over, as in the paper.
 pub const LAST: usize = 10;
@@ -53,9 +54,8 @@ impl Summary {
 }
 
 /// Mean accuracy of the last rounds; `None` if the model was not evaluated in one of them.
-pub(crate) fn last_accuracy(accuracies: &[Option<f64>]) -> Option<f64> {
-    let last = &accuracies[accuracies.len().saturating_sub(LAST)..];
-    let known: Vec<f64> = last.iter().copied().collect::<Option<_>>()?;
+pub(crate) fn mean_accuracy(accuracies: &VecDeque<Option<f64>>) -> Option<f64> {
+    let known: Vec<f64> = accuracies.iter().copied().collect::<Option<_>>()?;
     Some(known.iter().sum::<f64>() / known.len().max(1) as f64)
 }
 
