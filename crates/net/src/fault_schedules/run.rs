@@ -10,7 +10,7 @@ use crate::federation::coordinator::Terms;
 use crate::federation::start::prepare_with;
 use crate::federation::{Event, FederationError, Log, Ready, Work, farewell};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::RoundRecord;
+use fedtvd_core::round::{ClientId, RoundRecord};
 use fedtvd_data::set::Places;
 use fedtvd_run::configuration::Config;
 use fedtvd_run::runner::End;
@@ -157,11 +157,16 @@ fn serve(plan: &Plan, config: &Config, out: &Path) -> Result<Option<Terms>, Fede
         }
     };
     farewell(&coordinator, out, &summary, Duration::from_secs(600))?;
-    // Those who are revoked, down or slow need not hear of the end; after the troubles there are none.
+    // Those who are revoked, down or slow need not hear of the end; after the troubles there are none. An answer may be lost, and
+    // who heard of the end from a server before this one does not ask again.
     let inner = coordinator.inner();
-    let told = inner.enrolled.roster.iter().all(|profile| inner.informed.contains(&profile.client));
+    world::with(|world| {
+        let told = |client: ClientId| {
+            inner.informed.contains(&client) || world.clients[client as usize].finished.is_some()
+        };
+        let all = inner.enrolled.roster.iter().all(|profile| told(profile.client));
+        assert!(all || world.troubled(), "the federation has ended, and not all clients were told");
+    });
     drop(inner);
-    let troubled = world::with(|world| world.troubled());
-    assert!(told || troubled, "the federation has ended, and not all clients were told");
     Ok(Some(coordinator.terms.clone()))
 }
