@@ -16,6 +16,13 @@ pub(crate) fn unused_keys(config: &Config) -> Vec<String> {
     keys::ALL.iter().filter_map(note).collect()
 }
 
+/// A note on extra clients, which a simulation does not ask.
+pub(crate) fn extra_clients(config: &Config) -> Option<String> {
+    let extra = config.get("cohort.extra");
+    (extra != Config::default().get("cohort.extra"))
+        .then(|| format!("cohort.extra = {} is ignored: a simulation has no late clients", shown(&extra)))
+}
+
 /// A note on the `[sweep]` table of a configuration file, if it has one.
 pub(crate) fn sweep_table(text: &str, subcommand: &str) -> Option<String> {
     let absent = axes(text).is_ok_and(|axes| axes.is_empty());
@@ -72,6 +79,13 @@ mod tests {
         let note = "strategy.screen = 3 is ignored: it has no effect with strategy.mode = paper";
         assert_eq!(unused_keys(&config(&["strategy.screen=3"])), [note]);
         assert_eq!(unused_keys(&config(&["strategy.screen=3", "mode=hardened"])), Vec::<String>::new());
+    }
+
+    #[test]
+    fn extra_clients_of_a_simulation_are_noted() {
+        assert_eq!(extra_clients(&Config::default()), None);
+        let note = "cohort.extra = 2 is ignored: a simulation has no late clients";
+        assert_eq!(extra_clients(&config(&["cohort.extra=2"])).as_deref(), Some(note));
     }
 
     #[test]

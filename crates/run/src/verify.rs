@@ -71,6 +71,9 @@ pub enum VerifyError {
         /// The first tensor that differs.
         tensor: String,
     },
+    /// A federation in which the fastest clients of a round counted.
+    #[error("cohort.extra = {0}: which clients of a round were the fastest cannot be recomputed")]
+    Extra(usize),
     /// No finished rounds.
     #[error("{0} holds no finished round")]
     Nothing(String),
@@ -96,6 +99,9 @@ pub fn verify(
         return Err(VerifyError::NoSuchRound { round, last: lines.len(), directory: name });
     }
     let (experiment, setup) = reopen(&directory, places)?;
+    if directory.is_federation() && experiment.extra > 0 {
+        return Err(VerifyError::Extra(experiment.extra));
+    }
     check_model(&directory, &setup, &lines[lines.len() - 1])?;
     let Workers { trainers, fingerprint } =
         Workers::on_cpu(&setup, resources.workers).map_err(RunError::from)?;

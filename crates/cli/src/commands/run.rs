@@ -37,8 +37,8 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let (config, text) = self.configured.read_with_text()?;
-        let ignored = ignored::sweep_table(&text, "run").into_iter().chain(ignored::unused_keys(&config));
-        ignored.for_each(|note| self.watch.note(self.output, &note));
+        let ignored = ignored::sweep_table(&text, "run").into_iter().chain(ignored::extra_clients(&config));
+        ignored.chain(ignored::unused_keys(&config)).for_each(|note| self.watch.note(self.output, &note));
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         if let Some(liars) = experiment.liars {
             self.watch.note(self.output, &liars.to_string());

@@ -7,7 +7,7 @@ use crate::round::screening::{Decision, Norms, screen};
 use crate::round::updates::AcceptedClient;
 use crate::round::{
     Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, Report, RoundRecord,
-    Run, State, UpdatePart, Updates,
+    Run, State, UpdatePart, Updates, needed,
 };
 use crate::round::{finite, hardened};
 use crate::rules::{Carried, Shares};
@@ -41,7 +41,9 @@ pub fn close(
     }
     let arrived = candidates.len();
     let counted = screened(run, candidates, &mut next.screening, &mut record);
-    let quorum = hardened::quorum(run, jobs.len());
+    let needed = needed(run, state.roster.len(), jobs.len());
+    record.extra = Some(jobs.len() - needed).filter(|extra| *extra > 0);
+    let quorum = hardened::quorum(run, needed);
     if counted.len() < quorum {
         record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", counted.len()));
         // Norms that have grown must enter the history, or the same updates would be rejected for ever; those of a round

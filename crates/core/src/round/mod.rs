@@ -24,7 +24,7 @@ pub use drift::Drift;
 pub use enrolment::Refusal;
 pub use failure::ClientFailure;
 pub use job::{Job, Offer, Survey};
-pub use plan::{Stratum, cohort_size, plan};
+pub use plan::{Stratum, cohort_size, needed, plan};
 pub use profile::{ClientData, ClientId, Profile};
 pub use record::{ClientRecord, RoundRecord, Screened, Spread, effective};
 pub use state::{Mode, Run, State};

@@ -30,6 +30,14 @@ pub fn cohort_size(fraction: f64, clients: usize) -> usize {
     ((fraction * clients as f64 + 1e-9) as usize).max(1)
 }
 
+/// Number of updates with which a round is complete: one per job, without those of extra clients.
+pub fn needed(run: &Run, roster: usize, jobs: usize) -> usize {
+    match run.extra {
+        0 => jobs,
+        _ => cohort_size(run.fraction, roster).min(jobs),
+    }
+}
+
 /// A group of clients of which every round selects the same number: those with ids below `below`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stratum {
@@ -39,10 +47,10 @@ pub struct Stratum {
     pub count: usize,
 }
 
-/// K clients, drawn uniformly without replacement, within each stratum if there is one.
+/// K clients and the extra ones, drawn uniformly without replacement, within each stratum if there is one.
 fn cohort(run: &Run, state: &State) -> Vec<ClientId> {
     let mut clients: Vec<ClientId> = state.roster.iter().map(|profile| profile.client).collect();
-    let size = cohort_size(run.fraction, clients.len());
+    let size = cohort_size(run.fraction, clients.len()).saturating_add(run.extra);
     Key::of(run.cohort_seed).at(Purpose::Cohort, state.round, 0).stream(0).shuffle(&mut clients);
     if let Some(Stratum { below, count }) = run.stratum {
         let (inside, outside): (Vec<_>, Vec<_>) = clients.into_iter().partition(|client| *client < below);

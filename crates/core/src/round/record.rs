@@ -47,6 +47,9 @@ pub struct RoundRecord {
     /// Number of enrolled clients; unknown in records of earlier versions.
     #[serde(default)]
     pub roster: Option<usize>,
+    /// Number of clients that were asked beyond the cohort; as many are expected to have no answer.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub extra: Option<usize>,
     /// Accuracy of each class, if asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub class_accuracy: Option<Vec<Option<f64>>>,

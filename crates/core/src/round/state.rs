@@ -22,6 +22,8 @@ pub struct Run {
     pub cohort_seed: u64,
     /// Fraction of the roster selected per round.
     pub fraction: f64,
+    /// Clients that are asked beyond the cohort; a round needs no more updates for them.
+    pub extra: usize,
     /// A group of which every round selects the same number of clients; `None` to draw all clients alike.
     pub stratum: Option<Stratum>,
     /// How clients train.

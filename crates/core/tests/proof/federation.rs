@@ -49,6 +49,7 @@ pub(crate) fn run(label: &str, local: Local) -> Run {
         seed: 7,
         cohort_seed: 11,
         fraction: 1.0,
+        extra: 0,
         stratum: None,
         local,
         class_weights: ClassWeights::Equal,

@@ -91,6 +91,7 @@ fn a_duplicate_answer_counts_once_and_two_different_ones_do_not_count() {
         seed: 1,
         cohort_seed: 1,
         fraction: 1.0,
+        extra: 0,
         stratum: None,
         local: Local::default(),
         class_weights: Default::default(),

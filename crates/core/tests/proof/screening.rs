@@ -259,6 +259,28 @@ fn hardened_rounds_need_three_clients_and_half_of_the_cohort() {
 }
 
 #[test]
+fn extra_clients_join_the_cohort_and_are_not_needed() {
+    let plain = Run { mode: Mode::Hardened, fraction: 0.4, ..run("fedavg", local(1, 10, 0.1, 0.0)) };
+    let mut state = State::new(&plain, vector(&[0.0]), Reference::uniform(2));
+    for client in 0..10 {
+        state.enrol(&plain, Profile::new(client, 10, Statistic::Nothing)).unwrap();
+    }
+    let run = Run { extra: 5, ..plain.clone() };
+    let (cohort, jobs) = (plan(&plain, &state), plan(&run, &state));
+    assert_eq!((cohort.len(), jobs.len()), (4, 9));
+    assert!(cohort.iter().all(|job| jobs.iter().any(|asked| asked.client == job.client)));
+    // Four of nine would not be half of the clients asked.
+    let answered = jobs.iter().take(4).map(|job| (job.client, Ok(upload(job, &[1.0], 1)))).collect();
+    let (_, record) = close(&run, &state, &jobs, &InMemory::new(&run, &state, &jobs, answered)).unwrap();
+    assert_eq!((record.unchanged, record.extra), (None, Some(5)));
+    let late = record.clients.iter().filter(|client| client.failure == Some(ClientFailure::Absent));
+    assert_eq!(late.count(), 5);
+    // More than there are are not asked.
+    let all = Run { extra: 100, ..plain };
+    assert_eq!(plan(&all, &state).len(), 10);
+}
+
+#[test]
 fn one_enrolment_of_a_million_samples_does_not_decide_the_aggregated_reference() {
     let honest: [u64; 2] = [50, 50];
     let liar: [u64; 2] = [1_000_000, 0];

@@ -65,7 +65,8 @@ impl Inner {
             Phase::Training(open) => {
                 let missing = open.missing();
                 let over = !missing.iter().any(|client| self.can_answer(*client));
-                open.expired || over && (missing.is_empty() || self.anyone_can_answer())
+                let enough = open.updates() >= open.needed;
+                open.expired || enough || over && (missing.is_empty() || self.anyone_can_answer())
             }
             _ => true,
         }
@@ -96,6 +97,8 @@ pub(crate) struct Open {
     pub(crate) round: u32,
     pub(crate) jobs: BTreeMap<ClientId, Job>,
     pub(crate) answers: BTreeMap<ClientId, Reply>,
+    /// Number of updates with which it is complete.
+    pub(crate) needed: usize,
     /// The part of the jobs' bytes that all of them share.
     pub(crate) shared: Bytes,
     pub(crate) bytes_down: u64,
@@ -114,6 +117,11 @@ impl Open {
     pub(crate) fn measure(&mut self, client: ClientId) {
         let took = self.sent.get(&client).map(Instant::elapsed);
         self.slowest = self.slowest.max(took);
+    }
+
+    /// Number of accepted updates.
+    pub(crate) fn updates(&self) -> usize {
+        self.answers.values().filter(|reply| reply.update().is_some()).count()
     }
 
     /// Clients that have not answered.

@@ -6,7 +6,7 @@ use crate::federation::table_schema::waiting_for_columns;
 use crate::federation::{Coordinator, Event};
 use crate::wire;
 use fedtvd_core::labels::Reference;
-use fedtvd_core::round::{Assessment, ClientId, Job, Profile, hardened};
+use fedtvd_core::round::{Assessment, ClientId, Job, Profile, hardened, needed};
 use fedtvd_run::fleet::FleetFailure;
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
@@ -80,6 +80,7 @@ impl Coordinator {
             round,
             jobs: jobs.iter().map(|job| (job.client, job.clone())).collect(),
             answers,
+            needed: needed(&self.terms.run, roster, jobs.len()),
             shared,
             bytes_down: 0,
             began: Instant::now(),

@@ -8,7 +8,7 @@ use crate::federation::resumed_schema::Resumed;
 use crate::federation::rollback::{restart_memories, roll_back};
 use crate::federation::server_evaluator::server_evaluator;
 use crate::federation::table_schema::TableSchema;
-use crate::federation::{Coordinator, Deadline, Event, Log, resumed_schema};
+use crate::federation::{Coordinator, Deadline, Event, ExtraError, Log, extra_clients, resumed_schema};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
 use fedtvd_core::round::hardened::SmallCohort;
@@ -80,6 +80,9 @@ pub enum FederationError {
     /// Rounds with too few clients for hardened mode.
     #[error(transparent)]
     Cohort(#[from] SmallCohort),
+    /// More clients than there are.
+    #[error(transparent)]
+    Extra(#[from] ExtraError),
     /// Simulated liars, which a federation does not have.
     #[error("attack.kind is for simulations; in a federation, a client lies with fedtvd join --attack")]
     Attack,
@@ -233,6 +236,7 @@ impl Subject {
         let experiment = |config: &Config| {
             let mut experiment = Experiment::of(config).map_err(RunError::from)?;
             experiment.run.fixed_roster = options.roster.is_some();
+            experiment.run.extra = experiment.extra;
             Ok::<_, FederationError>(experiment)
         };
         let config = existing.map(|(_, config)| config.clone()).or_else(|| wanted.clone());
@@ -298,6 +302,7 @@ fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, F
     let least = options.least.unwrap_or_else(|| hardened::fewest_clients(mode, fraction)).max(1);
     let clients = options.roster.as_ref().map_or(least, BTreeSet::len);
     hardened::check_cohort(mode, fraction, clients)?;
+    extra_clients::check(experiment.extra, fraction, options.roster.as_ref().map(BTreeSet::len))?;
     let (quorum, cohort) = (experiment.run.quorum, cohort_size(fraction, clients));
     if options.roster.is_some() && quorum > cohort {
         return Err(RunError::from(SimulationError::Quorum { quorum, cohort }).into());

@@ -28,6 +28,8 @@ pub struct Status {
     pub open_seconds: Option<f64>,
     /// How long the round waits for answers at most, counted from its opening; null for no limit.
     pub deadline_seconds: Option<f64>,
+    /// Number of updates with which the round closes; fewer than the clients asked if `cohort.extra` is set.
+    pub needed: Option<usize>,
     /// Accuracy after the last round; null if not evaluated.
     pub accuracy: Option<f64>,
     /// Number of enrolled clients.
@@ -116,6 +118,7 @@ impl Coordinator {
             rounds: self.terms.rounds,
             open_seconds: open.map(|open| open.began.elapsed().as_secs_f64()),
             deadline_seconds: open.and_then(|open| open.limit).map(|limit| limit.as_secs_f64()),
+            needed: open.map(|open| open.needed),
             accuracy: inner.accuracy.filter(|accuracy| accuracy.is_finite()),
             roster: inner.enrolled.roster.len(),
             answered,
@@ -158,6 +161,12 @@ impl Status {
                 |limit| format!("closes after {limit:.0} s at the latest"),
             );
             let _ = writeln!(text, "open for {open:.0} s, {limit}");
+        }
+        let answered = self.answered.len();
+        let failed = self.clients.iter().filter(|client| client.answer.as_deref() == Some("failed")).count();
+        let asked = answered + failed + self.waiting_for.len();
+        if let Some(needed) = self.needed.filter(|needed| *needed < asked) {
+            let _ = writeln!(text, "{answered} updates of {asked} clients; closes with {needed}");
         }
         if !self.waiting_for.is_empty() {
             let waiting = match self.phase.as_str() {

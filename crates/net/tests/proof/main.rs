@@ -6,6 +6,7 @@ mod certificates;
 mod columns;
 mod deadlines;
 mod double;
+mod extra_clients;
 mod false_evaluation;
 mod false_server;
 mod identity;

@@ -37,6 +37,8 @@ pub struct Experiment {
     pub reference: ReferenceSource,
     /// Whether every round records accuracy per class and per client.
     pub details: bool,
+    /// Clients that a federation asks beyond the cohort; a simulation has no late clients, and asks no others.
+    pub extra: usize,
     /// How often clients drop out.
     pub dropout: Dropout,
     /// The clients that lie, if any do.
@@ -103,6 +105,7 @@ impl Experiment {
             model_chosen: config.chooses_model(),
             layers: lines(config, "model.layers"),
             details: flag(config, "evaluation.details"),
+            extra: whole(config, "cohort.extra") as usize,
             dropout: Dropout {
                 seed: whole(config, "cohort.seed"),
                 absent: number(config, "cohort.absent"),
@@ -159,6 +162,7 @@ fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &Refer
         seed: whole(config, "seed"),
         cohort_seed: whole(config, "cohort.seed"),
         fraction: number(config, "cohort.fraction"),
+        extra: 0,
         stratum: None,
         local,
         class_weights: ClassWeights::Equal,

@@ -142,7 +142,7 @@ pub const ALL: &[Key] = &[
         "cohort.quorum",
         1,
         (1, 1_000_000),
-        "minimum number of updates, with fewer a round changes nothing; hardened: at least 3, and half of the clients asked",
+        "minimum number of updates, with fewer a round changes nothing; hardened: at least 3, and half of the cohort",
     )),
     first(Param::number(
         "cohort.absent",
@@ -166,6 +166,12 @@ pub const ALL: &[Key] = &[
         0,
         (0, 1_000_000),
         "number of liars in every round (attack.kind); 0: they are selected like all other clients",
+    )),
+    later(Param::whole(
+        "cohort.extra",
+        0,
+        (0, 1_000_000),
+        "fedtvd serve: clients asked beyond the cohort; a round closes with as many updates as the cohort has clients",
     )),
     first(Param::whole("local.epochs", 4, (1, 10_000), "local epochs per round")),
     first(Param::whole("local.batch", 32, (1, 1_000_000), "batch size")),
