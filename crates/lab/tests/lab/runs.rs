@@ -83,6 +83,7 @@ fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
         unchanged: None,
         alarm: None,
         rolled_back_from: None,
+        extra: None,
         class_accuracy: details.then(|| vec![Some(accuracy), None]),
         client_accuracy: details.then_some(Spread { mean: accuracy, deviation: 0.1, worst_decile: 0.2 }),
         clients: weights.map(client).to_vec(),

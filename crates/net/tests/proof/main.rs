@@ -10,6 +10,7 @@ mod double;
 mod extra_clients;
 mod false_evaluation;
 mod false_server;
+mod health;
 mod hostile_server;
 mod identity;
 mod late_joiner;
