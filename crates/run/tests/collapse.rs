@@ -282,12 +282,34 @@ fn a_detector_that_reads_lines_again_raises_the_same_alarms() {
     lines[7].clients[0] = client(0, 1e30);
     lines[8].clients = (0..4).map(nan).collect();
     lines[9].clients[1].norm = Some(f64::INFINITY);
-    let read: Vec<RoundRecord> = lines
-        .iter()
-        .map(|line| serde_json::from_str(&serde_json::to_string(line).unwrap()).unwrap())
-        .collect();
     assert!(watched(&lines).0.len() >= 4);
-    assert_eq!(watched(&lines), watched(&read));
+    assert_eq!(watched(&lines), watched(&read_back(&lines)));
+}
+
+fn read_back(lines: &[RoundRecord]) -> Vec<RoundRecord> {
+    let again = |line| {
+        let text = serde_json::to_string(line).expect("a record is plain data");
+        serde_json::from_str(&text).expect("what is written can be read")
+    };
+    lines.iter().map(again).collect()
+}
+
+#[test]
+fn an_update_that_was_rejected_is_named_by_how_far_it_was_beyond_its_bound_live_and_from_a_record() {
+    let named = |norm: f64| {
+        let mut lines = rounds([0.3]);
+        lines[0].loss = None;
+        let screened = Screened { part: "control".to_owned(), norm, bound: 6.0, factor: 0.0 };
+        let rejected = &mut lines[0].clients[1];
+        (rejected.weight, rejected.distance) = (None, None);
+        rejected.failure = Some(screened.clone().into());
+        rejected.screened = Some(screened);
+        assert_eq!(watched(&lines), watched(&read_back(&lines)));
+        watched(&lines).0[0].1.clone()
+    };
+    // A little beyond its bound: 6 / 7 is 0.86.
+    assert!(named(7.0).ends_with("farthest from the others: client 3, 1.2 times their median distance"));
+    assert!(named(60.0).ends_with("farthest from the others: client 1, with norm 60.000"));
 }
 
 proptest! {

@@ -355,11 +355,9 @@ fn handle_signals(
 
 /// What screening did to a client's update, if it did anything.
 fn screened(client: &ClientRecord) -> Option<String> {
-    match (&client.screened, &client.failure) {
-        (Some(screened), _) => Some(scaled_down(screened)),
-        (None, Some(failure @ ClientFailure::BeyondBound { .. })) => {
-            Some(format!("update rejected: {failure}"))
-        }
+    match (&client.failure, &client.screened) {
+        (Some(failure @ ClientFailure::BeyondBound { .. }), _) => Some(format!("update rejected: {failure}")),
+        (_, Some(screened)) => Some(scaled_down(screened)),
         _ => None,
     }
 }

@@ -83,7 +83,7 @@ pub struct ClientRecord {
     /// Distance of its change of the model from the weighted mean change of the other clients.
     #[serde(default)]
     pub distance: Option<f64>,
-    /// How screening scaled its update down; null if it was within the bounds, or not screened.
+    /// How screening scaled its update down or rejected it; null if it was within the bounds, or not screened.
     #[serde(default)]
     pub screened: Option<Screened>,
     /// Mean training loss of its first local epoch, with offsets and class weights.
@@ -98,7 +98,7 @@ pub struct ClientRecord {
     pub failure: Option<ClientFailure>,
 }
 
-/// An update that was scaled down because its norm exceeded a bound.
+/// An update that was scaled down, or rejected, because its norm exceeded a bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Screened {
     /// The part that exceeded its bound the most.
@@ -107,7 +107,7 @@ pub struct Screened {
     pub norm: f64,
     /// The bound.
     pub bound: f64,
-    /// The factor on the update.
+    /// The factor on the update; 0 if it was rejected.
     pub factor: f64,
 }
 
