@@ -99,7 +99,9 @@ impl Rounds {
         (record.bytes_up, record.bytes_down) = (traffic.up, traffic.down);
         (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
         (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
-        (record.chance, record.median_accuracy) = (assessment.chance, assessment.median_accuracy);
+        (record.chance, record.balanced) = (assessment.chance, assessment.balanced);
+        (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
+        record.classes = assessment.accuracy.map(|_| assessment.class_accuracy.len());
         if self.details && assessment.accuracy.is_some() {
             record.class_accuracy = Some(assessment.class_accuracy);
         }

@@ -1,7 +1,7 @@
 //! The record of a round: one type from aggregation to the tables, and one line of `rounds.jsonl`.
 
 use crate::labels::{Reference, Statistic, tvd};
-use crate::round::{Checked, ClientFailure, ClientId, Drift, Job, Profile, State};
+use crate::round::{Balanced, Checked, ClientFailure, ClientId, Drift, Job, Profile, State};
 use crate::rules::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -15,12 +15,22 @@ pub struct RoundRecord {
     pub accuracy: Option<f64>,
     /// Its mean cross-entropy; null if it was not evaluated.
     pub loss: Option<f64>,
-    /// Accuracy of always predicting the most frequent class of the evaluated samples: the level of chance.
+    /// Accuracy of always predicting the most frequent class of the evaluated samples; null if clients evaluated the model
+    /// and do not disclose their confusion matrices.
     #[serde(default)]
     pub chance: Option<f64>,
+    /// Mean of the accuracies of the classes; null where `chance` is, and for fewer than two classes.
+    #[serde(default)]
+    pub balanced: Option<Balanced>,
+    /// Number of classes that the model distinguishes; null if it was not evaluated, and in records of earlier versions.
+    #[serde(default)]
+    pub classes: Option<usize>,
     /// Median of the clients' accuracies if they evaluated the model on their hold-outs; null if the server did.
     #[serde(default)]
     pub median_accuracy: Option<f64>,
+    /// Median of their mean losses; null if it is not finite, or if the server evaluated the model.
+    #[serde(default)]
+    pub median_loss: Option<f64>,
     /// How long the round took.
     pub seconds: f64,
     /// Bytes that clients sent; in a simulation, what they would have sent.

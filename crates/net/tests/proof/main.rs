@@ -5,6 +5,7 @@ mod bad_updates;
 mod certificates;
 mod columns;
 mod deadlines;
+mod destroyed;
 mod double;
 mod false_evaluation;
 mod false_server;
