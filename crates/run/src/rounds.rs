@@ -113,9 +113,10 @@ impl Rounds {
     }
 }
 
-/// Adds what only a simulation knows: label statistics that clients did not report.
+/// Adds what only a simulation knows: the distances that do not follow from what clients reported. A reported distance
+/// stays, also that of a liar, because the weights were computed from it.
 fn describe_clients(record: &mut RoundRecord, setup: &Setup, state: &State) {
-    for client in &mut record.clients {
+    for client in record.clients.iter_mut().filter(|client| client.tvd.is_none()) {
         let data = setup.clients.get(client.client as usize);
         client.tvd = data.map(|data| tvd(&data.counts, &state.reference));
     }

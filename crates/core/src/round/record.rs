@@ -74,7 +74,8 @@ pub struct ClientRecord {
     pub client: ClientId,
     /// Its number of training samples.
     pub size: u64,
-    /// Total variation distance of its labels to the reference; null if unknown to the server.
+    /// Total variation distance of its labels to the reference, by the statistic that it reported; if that does not say it,
+    /// a simulation computes it from the client's data, and in a federation it is null.
     pub tvd: Option<f64>,
     /// The label statistic that it reported.
     pub statistic: Statistic,
