@@ -38,10 +38,16 @@ async fn attacked(mode: &str) -> (Vec<RoundRecord>, Summary) {
         tokio::spawn(async move { client::join(options, &|_| {}).await })
     };
     let clients: Vec<_> = (0..CLIENTS).map(join).collect();
+    let coordinator = Arc::clone(&running.coordinator);
     tokio::task::spawn_blocking(move || running.finish()).await.unwrap();
     clients.iter().for_each(|client| client.abort());
     let run = RunDirectory::open(&stage.path("run")).unwrap();
-    (run.lines().unwrap(), run.summary().unwrap().unwrap())
+    let (lines, summary) = (run.lines().unwrap(), run.summary().unwrap().unwrap());
+    let (status, last) = (coordinator.status(), lines.last().unwrap());
+    assert_eq!((status.accuracy, status.median_accuracy), (last.accuracy, last.median_accuracy));
+    let median = format!(" (median of the clients {:.2} %) · ", 100.0 * last.median_accuracy.unwrap());
+    assert!(status.text().contains(&median), "{}", status.text());
+    (lines, summary)
 }
 
 #[tokio::test(flavor = "multi_thread")]
