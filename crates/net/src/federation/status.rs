@@ -35,6 +35,9 @@ pub struct Status {
     pub needed: Option<usize>,
     /// Accuracy after the last round; null if not evaluated.
     pub accuracy: Option<f64>,
+    /// Median of the clients' accuracies after the last round; null if they did not evaluate the model.
+    #[serde(default)]
+    pub median_accuracy: Option<f64>,
     /// Number of enrolled clients.
     pub roster: usize,
     /// Clients whose update is on disk.
@@ -125,6 +128,7 @@ impl Coordinator {
             deadline_seconds: open.and_then(|open| open.limit).map(|limit| limit.as_secs_f64()),
             needed: open.map(|open| open.needed),
             accuracy: inner.accuracy.filter(|accuracy| accuracy.is_finite()),
+            median_accuracy: inner.median_accuracy.filter(|accuracy| accuracy.is_finite()),
             roster: inner.enrolled.roster.len(),
             answered,
             waiting_for_names: self.names(&waiting_for),
@@ -150,7 +154,10 @@ pub fn ask(address: &str, security: &Security) -> Result<Status, ConnectionError
 impl Status {
     /// The status as text for people.
     pub fn text(&self) -> String {
-        let accuracy = self.accuracy.map_or_else(|| "-".to_owned(), |a| format!("{:.2} %", 100.0 * a));
+        let median =
+            self.median_accuracy.map(|median| format!(" (median of the clients {:.2} %)", 100.0 * median));
+        let accuracy = self.accuracy.map_or_else(|| "-".to_owned(), |a| format!("{:.2} %", 100.0 * a))
+            + &median.unwrap_or_default();
         let mut text = format!(
             "round {}/{} · {} · {} ({} mode) · accuracy {accuracy} · {} clients enrolled\n",
             self.round,

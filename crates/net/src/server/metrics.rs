@@ -30,6 +30,7 @@ struct Counts {
     bytes_down: u64,
     loss: Option<f64>,
     accuracy: Option<f64>,
+    median_accuracy: Option<f64>,
     round_seconds: Option<f64>,
     progress: Instant,
 }
@@ -46,6 +47,7 @@ impl Default for Metrics {
             bytes_down: 0,
             loss: None,
             accuracy: None,
+            median_accuracy: None,
             round_seconds: None,
             progress: Instant::now(),
         })))
@@ -84,6 +86,7 @@ impl Metrics {
         counts.bytes_up += record.bytes_up;
         counts.bytes_down += record.bytes_down;
         (counts.loss, counts.accuracy) = (record.loss, record.accuracy);
+        counts.median_accuracy = record.median_accuracy;
         counts.round_seconds = Some(record.seconds);
         counts.progress = Instant::now();
     }
@@ -141,6 +144,11 @@ impl Metrics {
         );
         page.gauge("last_round_seconds", "Duration of the last round", counts.round_seconds);
         page.gauge("accuracy", "Accuracy after the last round", counts.accuracy);
+        page.gauge(
+            "median_accuracy",
+            "Median of the clients' accuracies after the last round, if they evaluated the model",
+            counts.median_accuracy,
+        );
         page.gauge("loss", "Mean loss after the last round", counts.loss);
         page.gauge(
             "unchanged_rounds",
@@ -218,6 +226,26 @@ impl Page {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_of_the_clients_accuracies_is_a_number_of_its_own() {
+        let status = serde_json::json!({
+            "run": "r", "strategy": "fedtvd", "mode": "hardened", "phase": "training", "round": 2, "rounds": 3,
+            "open_seconds": null, "deadline_seconds": null, "accuracy": null, "roster": 0, "answered": [],
+            "waiting_for": [], "waiting_for_names": [], "clients": []
+        });
+        let status: Status = serde_json::from_value(status).unwrap();
+        let metrics = Metrics::default();
+        let line = RoundRecord { accuracy: Some(0.9), median_accuracy: Some(0.25), ..RoundRecord::default() };
+        metrics.round(&line);
+        let text = metrics.text(&status, None);
+        assert!(
+            text.contains("\nfedtvd_accuracy 0.9\n") && text.contains("\nfedtvd_median_accuracy 0.25\n"),
+            "{text}"
+        );
+        metrics.round(&RoundRecord { median_accuracy: None, ..line });
+        assert!(!metrics.text(&status, None).contains("median_accuracy"), "the server evaluated the model");
+    }
 
     #[test]
     fn a_certificate_is_valid_until_its_last_moment_or_the_end_of_its_last_day() {

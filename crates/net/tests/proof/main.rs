@@ -6,6 +6,7 @@ mod certificates;
 mod columns;
 mod continued_uploads;
 mod deadlines;
+mod destroyed;
 mod double;
 mod extra_clients;
 mod false_evaluation;
