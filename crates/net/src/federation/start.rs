@@ -159,7 +159,7 @@ pub fn prepare(
     };
     let ledger = Ledger::open(&directory.file("federation"))?;
     if resumed == Resumed::Edited {
-        resumed_schema::take_up(&directory, &config, &info)?;
+        resumed_schema::take_up(&directory, &config, &info, &new_name())?;
     }
     resumed_schema::store(&directory, &info)?;
     roll_back(&directory, &ledger, &model.layout, options.rollback, &log)?;
