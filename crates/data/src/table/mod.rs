@@ -25,4 +25,4 @@ pub use schema::{
     Categories, Category, Column, Decimal, Kind, Label, MissingCategory, MissingNumber, NotNumbers, Number,
     Schema, SchemaError, Standard, Unknown,
 };
-pub use standards::{Clipped, StandardsError, standards};
+pub use standards::{Remark, StandardsError, standards};
