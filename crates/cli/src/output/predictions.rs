@@ -24,7 +24,7 @@ pub(crate) struct Predicted {
 pub(crate) fn table_rows(model: &TrainedModel, schema: &Schema, path: &Path) -> Result<Predicted, Failure> {
     let table = open_table(path, &schema.layout()).map_err(Failure::request)?;
     let columns = Columns::all(&table, schema).map_err(Failure::request)?;
-    let values = Values::Floats(columns.inputs(schema));
+    let values = Values::Floats(columns.inputs(schema).map_err(Failure::request)?);
     let (rows, classes) = (columns.rows(), schema.label.classes.len());
     let samples = Samples::new([schema.inputs(), 1, 1], classes, values, vec![0; rows], rows);
     let probabilities = model.probabilities(samples.map_err(Failure::request)?)?;

@@ -64,6 +64,8 @@ impl<'r> Row<'r> {
     }
 }
 
+/// Largest table, in bytes.
+pub(crate) const LARGEST_TABLE: usize = 1 << 30;
 /// Maximum number of columns, far above what a table of people's data has.
 pub(crate) const MOST_COLUMNS: usize = 100_000;
 const SEPARATORS: [u8; 3] = *b",;\t";

@@ -9,6 +9,7 @@ pub(crate) mod distinct;
 pub(crate) mod example;
 mod infer;
 mod moments;
+mod overflow;
 mod profile;
 mod schema;
 mod schema_file;
@@ -18,7 +19,7 @@ pub(crate) mod values;
 
 pub(crate) use columns::refusal;
 pub use columns::{Columns, Entries, RowError};
-pub use infer::{Comments, Wishes, infer};
+pub use infer::{Inferred, Request, infer};
 pub use moments::{LEAST_VALUES, Moments};
 pub use profile::{Profile, Profiles};
 pub use schema::{
