@@ -15,7 +15,7 @@ pub struct Checked {
     pub training: usize,
     /// Number of samples that are held out.
     pub holdout: usize,
-    /// What is read of a table, and what would be told about it.
+    /// What is read of a table, and what would be sent about it.
     pub table: Option<TableUse>,
     /// What was done about missing and unknown values.
     pub notes: Vec<String>,

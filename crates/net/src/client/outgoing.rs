@@ -40,15 +40,15 @@ impl Outgoing {
         Self::new("Hello", content, hello)
     }
 
-    pub(crate) fn columns(told: &wire::ColumnStatistics) -> Self {
-        let sent = told.columns.iter().filter(|column| column.count > 0).count();
+    pub(crate) fn columns(statistics: &wire::ColumnStatistics) -> Self {
+        let sent = statistics.columns.iter().filter(|column| column.count > 0).count();
         let content = format!(
             "number of training samples: {}; count, mean and sum of squared deviations of {sent} columns; nothing about {} \
              columns with too few values",
-            told.size,
-            told.columns.len() - sent
+            statistics.size,
+            statistics.columns.len() - sent
         );
-        Self::new("Columns", content, told)
+        Self::new("Columns", content, statistics)
     }
 
     /// `reference` is the survey's, as text.

@@ -99,11 +99,15 @@ pub enum SiteError {
     /// Another schema than before.
     #[error(
         "the server sent another schema than at first, which differs in more than centres and scales; a server that changes \
-         it can learn values from the differences of statistics. Ask the operator why; the first one is in {}", .pinned.display()
+         it can learn values from the differences of statistics. Ask the operator why; the first one is in {}{}",
+        .pinned.display(),
+        if *.new_run { ". This one is of a new run: to see it, use join --check; to agree, start join again" } else { "" }
     )]
     SchemaChanged {
         /// The file with the first one.
         pinned: PathBuf,
+        /// Whether it is the schema of another run, which a new client would accept.
+        new_run: bool,
     },
     /// Other statistics than before.
     #[error(

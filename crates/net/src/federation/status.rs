@@ -69,7 +69,7 @@ impl Coordinator {
     /// The current status.
     pub fn status(&self) -> Status {
         // Before the lock: a client that sends statistics holds theirs while it takes it.
-        let (untold, now) = (self.untold(), self.now());
+        let (missing_statistics, now) = (self.missing_statistics(), self.now());
         let problem = self.terms.tables.as_ref().and_then(|tables| tables.problem());
         let inner = self.inner();
         let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
@@ -105,12 +105,13 @@ impl Coordinator {
         }
         if matches!(inner.phase, Phase::Between) {
             // Clients that wait for the others' statistics have not enrolled either, but they have done their part.
-            waiting_for = untold.clone().unwrap_or_else(|| inner.absent(self.terms.roster.as_ref()));
+            waiting_for =
+                missing_statistics.clone().unwrap_or_else(|| inner.absent(self.terms.roster.as_ref()));
         }
         answered.sort_unstable();
         waiting_for.sort_unstable();
         let (phase, open) = match &inner.phase {
-            Phase::Between if untold.is_some() => ("columns", None),
+            Phase::Between if missing_statistics.is_some() => ("columns", None),
             Phase::Between => ("gathering", None),
             Phase::Training(open) => ("training", Some(open)),
             Phase::Evaluating(_) => ("judging", None),
