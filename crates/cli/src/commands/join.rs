@@ -179,9 +179,10 @@ impl Join {
         });
         let attack = self.attack()?;
         let (server, security) = (self.server.clone(), self.security()?);
+        let (policy, agreed) = self.policy()?;
         let options = client::Options {
             attack,
-            policy: self.policy()?,
+            policy,
             authority: self.authority()?,
             data_name: self.data_name(),
             give_up: self.give_up.map(Duration::from_secs),
@@ -196,6 +197,9 @@ impl Join {
         let quiet = self.output.quiet;
         if let Some(attack) = attack.filter(|_| !quiet) {
             eprint_line(format_args!("this client lies to the server ({attack}): {}", attack.spec().about));
+        }
+        if !quiet {
+            eprint_line(agreed);
         }
         let report = move |progress: &Progress| {
             if !quiet {
@@ -269,23 +273,18 @@ impl Join {
         }
     }
 
-    /// What the site agrees to.
-    fn policy(&self) -> Result<Policy, Failure> {
+    /// What the site agrees to, and where it says so.
+    fn policy(&self) -> Result<(Policy, String), Failure> {
         // A link to nowhere is a policy that cannot be read, not none.
         let beside = self.identity.as_ref().map(|folder| folder.join("site.toml"));
         let beside = beside.filter(|path| std::fs::symlink_metadata(path).is_ok());
         match self.policy.clone().or(beside) {
             Some(path) => {
-                if !self.output.quiet {
-                    eprint_line(format_args!("policy: {}", path.display()));
-                }
-                Policy::read(&path).map_err(Failure::request)
+                let policy = Policy::read(&path).map_err(Failure::request)?;
+                Ok((policy, format!("policy: {}", path.display())))
             }
             None => {
-                if !self.output.quiet {
-                    eprint_line("policy: the defaults, which fedtvd init --site prints");
-                }
-                Ok(Policy::default())
+                Ok((Policy::default(), "policy: the defaults, which fedtvd init --site prints".to_owned()))
             }
         }
     }

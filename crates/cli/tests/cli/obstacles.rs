@@ -208,9 +208,11 @@ fn a_read_only_disk_stops_a_run_and_it_resumes_when_writable() {
 fn a_file_in_the_way_of_a_run_directory_is_named() {
     let small = Small::new();
     fs::write(small.path("file"), "in the way").unwrap();
-    for (out, why) in [("file", "File exists (os error 17)"), ("file/run", "Not a directory (os error 20)")] {
+    // Of a folder inside the file, the file that cannot be a folder is named.
+    for out in ["file", "file/run"] {
         let answer = small.run(&small.path(out), 2);
-        assert_eq!((answer.code, answer.err), (1, format!("fedtvd: making {}: {why}\n", small.text(out))));
+        let why = format!("fedtvd: making {}: File exists (os error 17)\n", small.text("file"));
+        assert_eq!((answer.code, answer.err), (1, why));
     }
     assert_eq!(fs::read_to_string(small.path("file")).unwrap(), "in the way");
 }

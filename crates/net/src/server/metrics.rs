@@ -238,13 +238,16 @@ mod tests {
         let metrics = Metrics::default();
         let line = RoundRecord { accuracy: Some(0.9), median_accuracy: Some(0.25), ..RoundRecord::default() };
         metrics.round(&line);
-        let text = metrics.text(&status, None);
+        let text = metrics.text(&status, None, None);
         assert!(
             text.contains("\nfedtvd_accuracy 0.9\n") && text.contains("\nfedtvd_median_accuracy 0.25\n"),
             "{text}"
         );
         metrics.round(&RoundRecord { median_accuracy: None, ..line });
-        assert!(!metrics.text(&status, None).contains("median_accuracy"), "the server evaluated the model");
+        assert!(
+            !metrics.text(&status, None, None).contains("median_accuracy"),
+            "the server evaluated the model"
+        );
     }
 
     #[test]
