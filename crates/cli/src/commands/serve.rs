@@ -12,7 +12,7 @@ use fedtvd_net::federation::{
     Audit, Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
 };
 use fedtvd_net::identity::AllowList;
-use fedtvd_net::server::{Keys, Metrics, Server, Signal, rate_limited};
+use fedtvd_net::server::{Keys, Metrics, Server, Signal, rate_limited, survive_hangups};
 use fedtvd_run::collapse::magnitude;
 use fedtvd_run::configuration::Config;
 use fedtvd_run::directory::RunDirectory;
@@ -108,6 +108,7 @@ impl Serve {
                 self.listen
             )));
         }
+        survive_hangups().map_err(Failure::work)?;
         let keys = if self.plaintext { Ok(Keys::none()) } else { Keys::open(&self.certs) };
         let keys = keys.map_err(Failure::request)?;
         let config = self.config()?;

@@ -6,7 +6,7 @@ use crate::federation::{Process, call, commands, script_succeeds};
 use crate::page::{same_fields, shown};
 use crate::program::fedtvd;
 use std::fs;
-use std::io::{BufReader, Lines};
+use std::io::{BufReader, Lines, Write as _};
 use std::path::Path;
 use std::process::ChildStderr;
 
@@ -68,6 +68,25 @@ fn a_hangup_makes_a_server_read_its_clients_again_and_reopen_its_log() {
     until(&mut lines, "reload: the previous list of clients remains in force");
     let status = fedtvd(&["serve", "--status", "--out", &out, "--certs", &certs]);
     assert_eq!(status.code, 0, "{}", status.err);
+    server.signal("TERM");
+    until(&mut lines, "stopped");
+    assert_eq!(server.ends().0, Some(0));
+}
+
+#[test]
+fn a_hangup_before_a_server_listens_does_not_end_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (out, roster) = (place("run"), place("roster"));
+    // The server waits for somebody who writes its roster.
+    assert!(std::process::Command::new("mkfifo").arg(&roster).status().unwrap().success());
+    let options = ["--plaintext", "--out", &out, "--roster", &roster];
+    let mut server = Process::start(&[&IDLE[..], &options].concat());
+    let mut writer = fs::OpenOptions::new().write(true).open(&roster).unwrap();
+    server.signal("HUP");
+    writer.write_all(b"0\n1\n2\n").unwrap();
+    drop(writer);
+    let (_, mut lines) = server.until_it_listens();
     server.signal("TERM");
     until(&mut lines, "stopped");
     assert_eq!(server.ends().0, Some(0));

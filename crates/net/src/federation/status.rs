@@ -20,6 +20,9 @@ pub struct Status {
     pub mode: Mode,
     /// The phase: columns (statistics of tables' columns are collected), gathering, training, judging (clients evaluate the model) or finished.
     pub phase: String,
+    /// Why the statistics of the clients' columns give no centres and scales, so that round 1 cannot begin
+    /// (`standards-failed`).
+    pub problem: Option<String>,
     /// The current round, counted from 1.
     pub round: u32,
     /// Number of rounds.
@@ -64,6 +67,7 @@ impl Coordinator {
     pub fn status(&self) -> Status {
         // Before the lock: a client that sends statistics holds theirs while it takes it.
         let (untold, now) = (self.untold(), self.now());
+        let problem = self.terms.tables.as_ref().and_then(|tables| tables.problem());
         let inner = self.inner();
         let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
         let mut answer = |client: &ClientId| match &inner.phase {
@@ -114,6 +118,7 @@ impl Coordinator {
             strategy: self.terms.run.strategy.label.clone(),
             mode: self.terms.run.mode,
             phase: phase.to_owned(),
+            problem,
             round: (inner.enrolled.round + 1).min(self.terms.rounds),
             rounds: self.terms.rounds,
             open_seconds: open.map(|open| now.saturating_duration_since(open.began).as_secs_f64()),
@@ -155,6 +160,9 @@ impl Status {
             serde_json::to_string(&self.mode).unwrap_or_default().trim_matches('"'),
             self.roster,
         );
+        if let Some(problem) = &self.problem {
+            let _ = writeln!(text, "round 1 cannot begin: {problem}");
+        }
         if let Some(open) = self.open_seconds {
             let limit = self.deadline_seconds.map_or_else(
                 || "no deadline".to_owned(),

@@ -51,6 +51,12 @@ impl TableSchema {
         self.source.standards_in(&complete)
     }
 
+    /// Why the statistics of all clients give no centres and scales, as long as there are none.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let progress = self.progress();
+        if progress.complete.is_some() { None } else { progress.problem.clone() }
+    }
+
     /// The schema as TOML, complete if it is.
     pub(crate) fn text(&self) -> String {
         self.progress().complete.clone().unwrap_or_else(|| self.source.text())

@@ -6,10 +6,13 @@ use crate::identity::tls::{TlsError, chain, key, provider};
 use fedtvd_run::directory::sha256;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use time::OffsetDateTime;
 use tokio_rustls::rustls::SignatureScheme;
 use tokio_rustls::rustls::client::ResolvesClientCert;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
 
 /// A certificate and its key.
 #[derive(Debug)]
@@ -55,6 +58,13 @@ impl CertificateFile {
     /// SHA-256 of the certificate.
     pub(crate) fn fingerprint(&self) -> String {
         self.current().cert.first().map_or_else(String::new, |certificate| sha256(certificate))
+    }
+
+    /// When the certificate expires.
+    pub(crate) fn expires(&self) -> Option<OffsetDateTime> {
+        let certified = self.current();
+        let (_, certificate) = X509Certificate::from_der(certified.cert.first()?).ok()?;
+        OffsetDateTime::from_unix_timestamp(certificate.validity().not_after.timestamp()).ok()
     }
 
     fn current(&self) -> Arc<CertifiedKey> {

@@ -11,6 +11,7 @@ use crate::server::refusal::Refusal;
 use fedtvd_core::round::ClientId;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use time::OffsetDateTime;
 
 /// How the server knows who sends a request.
 pub(crate) enum Authentication {
@@ -98,6 +99,14 @@ impl Authentication {
         match self {
             Self::Claimed => None,
             Self::Certificates { list, .. } => Some(list.current().0),
+        }
+    }
+
+    /// When the server's certificate expires; none without TLS.
+    pub(crate) fn server_expires(&self) -> Option<OffsetDateTime> {
+        match self {
+            Self::Claimed => None,
+            Self::Certificates { own, .. } => own.expires(),
         }
     }
 

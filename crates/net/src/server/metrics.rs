@@ -111,7 +111,13 @@ impl Metrics {
     }
 
     /// All numbers in Prometheus' text format.
-    pub(super) fn text(&self, status: &Status, list: Option<&AllowList>) -> String {
+    /// `server` is the moment at which the server's certificate expires.
+    pub(super) fn text(
+        &self,
+        status: &Status,
+        list: Option<&AllowList>,
+        server: Option<OffsetDateTime>,
+    ) -> String {
         let counts = self.counts();
         let mut page = Page::default();
         let connected =
@@ -150,9 +156,15 @@ impl Metrics {
         for (code, refused) in &counts.refused {
             let _ = writeln!(page.0, "fedtvd_refused_total{{code=\"{code}\"}} {refused}");
         }
+        let now = OffsetDateTime::now_utc();
+        page.gauge(
+            "server_certificate_expiry_seconds",
+            "Time until the server's certificate expires",
+            server.map(|server| (server - now).whole_seconds() as f64),
+        );
         page.head("certificate_expiry_seconds", "Time until a client's certificate expires", "gauge");
         for entry in list.into_iter().flat_map(|list| &list.clients).filter(|entry| !entry.revoked) {
-            if let Some(left) = seconds_left(&entry.expires, OffsetDateTime::now_utc()) {
+            if let Some(left) = seconds_left(&entry.expires, now) {
                 // Names of clients have letters, digits, - _ and . only.
                 let name = entry.name.escape_default();
                 let _ = writeln!(page.0, "fedtvd_certificate_expiry_seconds{{client=\"{name}\"}} {left}");
@@ -162,13 +174,22 @@ impl Metrics {
     }
 }
 
-/// Seconds until the end of a day that is written as YYYY-MM-DD; negative if it is over.
-fn seconds_left(day: &str, now: OffsetDateTime) -> Option<i64> {
+/// Seconds until a moment that is written as YYYY-MM-DDThh:mm:ssZ, or until the end of a day that is written as YYYY-MM-DD;
+/// negative if it is over.
+fn seconds_left(expires: &str, now: OffsetDateTime) -> Option<i64> {
+    let (day, time) = expires.split_once('T').map_or((expires, None), |(day, time)| (day, Some(time)));
     let mut parts = day.splitn(3, '-');
     let year = parts.next()?.parse().ok()?;
     let month = parts.next()?.parse::<u8>().ok()?.try_into().ok()?;
-    let end = Date::from_calendar_date(year, month, parts.next()?.parse().ok()?).ok()?.next_day()?;
-    Some((end.midnight().assume_utc() - now).whole_seconds())
+    let date = Date::from_calendar_date(year, month, parts.next()?.parse().ok()?).ok()?;
+    let end = match time {
+        None => date.next_day()?.midnight(),
+        Some(time) => {
+            let mut parts = time.strip_suffix('Z')?.splitn(3, ':').map(|part| part.parse().ok());
+            date.with_hms(parts.next()??, parts.next()??, parts.next()??).ok()?
+        }
+    };
+    Some((end.assume_utc() - now).whole_seconds())
 }
 
 /// The text of a page of metrics.
@@ -199,10 +220,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_certificate_is_valid_until_the_end_of_its_last_day() {
+    fn a_certificate_is_valid_until_its_last_moment_or_the_end_of_its_last_day() {
         let now = OffsetDateTime::from_unix_timestamp(86_400 * 365 + 3_600).unwrap();
         assert_eq!(seconds_left("1971-01-01", now), Some(86_400 - 3_600));
         assert_eq!(seconds_left("1970-12-31", now), Some(-3_600));
-        assert_eq!(seconds_left("soon", now), None);
+        assert_eq!(seconds_left("1971-01-01T02:00:05Z", now), Some(3_605));
+        assert_eq!(seconds_left("1971-01-01T00:59:59Z", now), Some(-1));
+        for wrong in ["soon", "1971-01-01T02:00Z", "1971-01-01T02:00:05", "1971-13-01"] {
+            assert_eq!(seconds_left(wrong, now), None, "{wrong}");
+        }
     }
 }

@@ -22,4 +22,4 @@ pub(crate) mod upload_limit;
 pub use listener::{Keys, KeysError, Server};
 pub use log_limit::rate_limited;
 pub use metrics::Metrics;
-pub use signals::Signal;
+pub use signals::{Signal, survive_hangups};

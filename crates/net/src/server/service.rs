@@ -86,7 +86,8 @@ impl Guard {
     /// All numbers, for Prometheus.
     pub(crate) fn metrics(&self, metrics: &Metrics) -> String {
         let FederationService { authentication, coordinator, .. } = &*self.service;
-        metrics.text(&coordinator.status(), authentication.list().as_deref())
+        let (list, expires) = (authentication.list(), authentication.server_expires());
+        metrics.text(&coordinator.status(), list.as_deref(), expires)
     }
 
     /// Why the federation makes no progress, if it does not.

@@ -12,6 +12,22 @@ pub enum Signal {
     Reload,
 }
 
+/// Lets SIGHUP no longer end this process: a server that does not listen yet has nothing to read again.
+#[cfg(unix)]
+pub fn survive_hangups() -> io::Result<()> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let _inside = runtime.enter();
+    // Tokio keeps its handler until the process ends, also if nobody listens.
+    signal(SignalKind::hangup()).map(drop)
+}
+
+/// Does nothing: there are no hangups.
+#[cfg(not(unix))]
+pub fn survive_hangups() -> io::Result<()> {
+    Ok(())
+}
+
 impl Server {
     /// Calls `handle` for every signal from now on, as long as the server runs.
     #[cfg(unix)]

@@ -137,6 +137,9 @@ async fn statistics_that_give_no_centre_are_the_operators_matter_and_no_clients_
         _ => None,
     });
     assert!(note.contains("column \"bp\": no client has 10 values") && note.contains("[0, 1]"), "{note}");
+    let status = running.coordinator.status();
+    let line = "\nround 1 cannot begin: column \"bp\": no client has 10 values";
+    assert!(status.problem.is_some() && status.text().contains(line), "{}", status.text());
     drop((zero, one));
     tokio::task::block_in_place(|| running.stop());
     // Nothing of it is in the run directory: the same run begins with other statistics.
@@ -145,6 +148,7 @@ async fn statistics_that_give_no_centre_are_the_operators_matter_and_no_clients_
     let good = told(&run, &[(50, 40.0, 5000.0), (50, 130.0, 5000.0)]);
     let (first, second) = tokio::join!(zero.link.columns(good.clone()), one.link.columns(good));
     assert!(first.unwrap().contains("centre = 130.0") && second.is_ok());
+    assert_eq!(again.coordinator.status().problem, None);
     drop((zero, one));
     tokio::task::block_in_place(|| again.stop());
 }

@@ -10,6 +10,7 @@ mod double;
 mod extra_clients;
 mod false_evaluation;
 mod false_server;
+mod health;
 mod identity;
 mod late_joiner;
 mod leaving;

@@ -8,10 +8,10 @@ use fedtvd_net::federation::{
     Coordinator, Event, FederationError, Log, Options, Ready, Work, farewell, prepare,
 };
 use fedtvd_net::identity::{Authority, CertificateRequest};
-use fedtvd_net::server::{Keys, Server};
+use fedtvd_net::server::{Keys, Metrics, Server};
 use fedtvd_run::configuration::Config;
 use fedtvd_run::runner::End;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
@@ -135,6 +135,11 @@ impl Stage {
 impl Running {
     pub(crate) fn address(&self) -> String {
         self.server.address().to_string()
+    }
+
+    /// Answers metrics and health checks; returns the address.
+    pub(crate) fn monitor(&self, metrics: &Metrics) -> SocketAddr {
+        self.server.monitor(TcpListener::bind("127.0.0.1:0").unwrap(), metrics.clone()).unwrap()
     }
 
     /// A client controlled by the test.
