@@ -41,7 +41,7 @@ enum Content {
     Enrol(wire::Enrolment),
     Upload(Unsent),
     Fail(u32),
-    Judge(wire::Counts),
+    Evaluate(wire::Counts),
 }
 
 /// The server's answer.
@@ -76,7 +76,7 @@ impl Content {
             Self::Enrol(_) => "enrol".to_owned(),
             Self::Upload(update) => format!("update {} of round {}", &update.hash[..8], update.round + 1),
             Self::Fail(round) => format!("failure in round {}", round + 1),
-            Self::Judge(counts) => format!("evaluation after round {}", counts.round + 1),
+            Self::Evaluate(counts) => format!("evaluation after round {}", counts.round + 1),
         }
     }
 }
@@ -164,7 +164,7 @@ impl World {
                 Some(unsent) => Content::Upload(unsent),
                 None => Content::Pull,
             },
-            Next::Judge(round) => Content::Judge(self.clients[client].judgement(&run, round)),
+            Next::Evaluate(round) => Content::Evaluate(self.clients[client].evaluation(&run, round)),
         };
         let number = self.network.number();
         self.clients[client].waits_for = Some(number);
@@ -214,7 +214,7 @@ impl World {
                 let failure = wire::Failure { run: run.clone(), round: *round, why: "a fault".to_owned() };
                 server.fail(&member, &failure).map(|()| Reply::Done)
             }
-            Content::Judge(counts) => server.count(&member, counts).map(|()| Reply::Done),
+            Content::Evaluate(counts) => server.count(&member, counts).map(|()| Reply::Done),
             Content::Upload(update) => {
                 let (hash, bytes) = (update.hash.clone(), update.bytes.len() as u64);
                 let ticket = wire::Ticket {
@@ -313,7 +313,7 @@ impl World {
                     self.network.replay(index, run, sent);
                 }
             }
-            Ok(Reply::Evaluate(round)) => client.next = Next::Judge(round),
+            Ok(Reply::Evaluate(round)) => client.next = Next::Evaluate(round),
             Ok(Reply::Finished(finished)) => client.finished = Some(finished),
             Err(refusal)
                 if refusal.passing() || matches!(refusal, Refusal::WrongRun { .. } | Refusal::Revoked(_)) =>
