@@ -96,7 +96,7 @@ counted=0 rounds=0
 count_rounds() {
     local size
     size=$(stat -c %s "$out/rounds.jsonl" 2>/dev/null || echo 0)
-    rounds=$((rounds + $(tail -c "+$((counted + 1))" "$out/rounds.jsonl" 2>/dev/null | head -c $((size - counted)) | wc -l)))
+    rounds=$((rounds + $(tail -c "+$((counted + 1))" "$out/rounds.jsonl" 2>/dev/null | head -c $((size - counted)) | wc -l || true)))
     counted=$size
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::{Context, anyhow};
 use clap::Args;
-use fedtvd_data::set::Places;
+use fedtvd_data::set::{Places, read_schema};
 pub(crate) use fedtvd_lab::report::commands::shell_quoted as quoted;
 use fedtvd_run::configuration::{Config, Value};
 use fedtvd_run::directory::sha256;
@@ -60,8 +60,15 @@ impl Output {
 
 /// Writes a result to stdout.
 pub(crate) fn print(answer: &[u8]) -> Result<(), Failure> {
-    let mut out = std::io::stdout();
-    match out.write_all(answer).and_then(|()| out.flush()) {
+    print_with(|out| out.write_all(answer))
+}
+
+/// Writes a result to stdout, piece by piece.
+pub(crate) fn print_with(
+    write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
+) -> Result<(), Failure> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    match write(&mut out).and_then(|()| out.flush()) {
         // A reader such as `head` may close the pipe early.
         Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("writing to stdout").map_err(Failure::Work),
@@ -97,10 +104,19 @@ pub(crate) fn folder(out: &Path) -> Result<(), Failure> {
     std::fs::create_dir_all(out).with_context(|| format!("making {}", out.display())).map_err(Failure::Work)
 }
 
-/// Refuses to write to a file that is read.
+/// Refuses to write to a file that is read, or that belongs to a run.
 pub(crate) fn refuse_overwriting(out: &Path, inputs: &[&Path]) -> Result<(), Failure> {
     let Ok(place) = out.canonicalize() else { return Ok(()) };
-    match inputs.iter().find(|input| input.canonicalize().is_ok_and(|input| input == place)) {
+    let folder = place.parent().filter(|folder| folder.join("manifest.json").is_file());
+    let of_run = RUN_FILES.iter().any(|name| place.file_name().is_some_and(|own| own == *name));
+    if let Some(folder) = folder.filter(|_| of_run && !inputs.iter().any(|input| same(input, &place))) {
+        return Err(Failure::Request(anyhow!(
+            "{} is a file of the run in {}; choose another file",
+            out.display(),
+            folder.display()
+        )));
+    }
+    match inputs.iter().find(|input| same(input, &place)) {
         None => Ok(()),
         Some(input) => Err(Failure::Request(anyhow!(
             "{} is the input {}; writing to it would destroy it: choose another file",
@@ -108,6 +124,21 @@ pub(crate) fn refuse_overwriting(out: &Path, inputs: &[&Path]) -> Result<(), Fai
             input.display()
         ))),
     }
+}
+
+/// Files of a run directory that nothing else may write.
+const RUN_FILES: [&str; 7] = [
+    "config.toml",
+    "manifest.json",
+    "model.safetensors",
+    "partition.json",
+    "rounds.jsonl",
+    "schema.toml",
+    "summary.json",
+];
+
+fn same(path: &Path, place: &Path) -> bool {
+    path.canonicalize().is_ok_and(|path| path == place)
 }
 
 /// The name of a configuration, if it has one.
@@ -206,6 +237,11 @@ impl Configured {
         !self.changes.set.is_empty()
     }
 
+    /// Whether a configuration file or a change to this key was given.
+    pub(crate) fn names(&self, key: &str) -> bool {
+        self.config.is_some() || self.changes.sets(key)
+    }
+
     /// Whether a configuration file was named.
     pub(crate) fn names_file(&self) -> bool {
         self.config.is_some()
@@ -228,7 +264,31 @@ impl Changes {
         for setting in &self.set {
             config.set(setting).map_err(Failure::request)?;
         }
+        self.check_label(&config)?;
         Ok(config)
+    }
+
+    /// Whether one of the changes is of this key.
+    fn sets(&self, key: &str) -> bool {
+        refuse(&self.set, |path| path == key, "").is_err()
+    }
+
+    /// Fails if a label is named beside a schema with another one. A configuration file may have the default, since that of a
+    /// run has all keys.
+    fn check_label(&self, config: &Config) -> Result<(), Failure> {
+        let text =
+            |key: &'static str| if let Value::Text(text) = config.get(key) { text } else { String::new() };
+        let (label, path) = (text("data.label"), text("data.schema"));
+        if !self.sets("data.label") || path.is_empty() {
+            return Ok(());
+        }
+        // A schema that cannot be read is an error wherever it is used.
+        match read_schema(Path::new(&path)).map(|schema| schema.label.column) {
+            Ok(own) if own != label => Err(Failure::Request(anyhow!(
+                "data.label = {label:?}, but the label of {path} is {own:?}; leave data.label out"
+            ))),
+            _ => Ok(()),
+        }
     }
 }
 

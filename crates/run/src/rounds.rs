@@ -99,7 +99,9 @@ impl Rounds {
         (record.bytes_up, record.bytes_down) = (traffic.up, traffic.down);
         (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
         (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
-        (record.chance, record.median_accuracy) = (assessment.chance, assessment.median_accuracy);
+        (record.chance, record.balanced) = (assessment.chance, assessment.balanced);
+        (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
+        record.classes = assessment.accuracy.map(|_| assessment.class_accuracy.len());
         if self.details && assessment.accuracy.is_some() {
             record.class_accuracy = Some(assessment.class_accuracy);
         }
@@ -111,9 +113,10 @@ impl Rounds {
     }
 }
 
-/// Adds what only a simulation knows: label statistics that clients did not report.
+/// Adds what only a simulation knows: the distances that do not follow from what clients reported. A reported distance
+/// stays, also that of a liar, because the weights were computed from it.
 fn describe_clients(record: &mut RoundRecord, setup: &Setup, state: &State) {
-    for client in &mut record.clients {
+    for client in record.clients.iter_mut().filter(|client| client.tvd.is_none()) {
         let data = setup.clients.get(client.client as usize);
         client.tvd = data.map(|data| tvd(&data.counts, &state.reference));
     }

@@ -10,7 +10,7 @@ use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
 use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
 use fedtvd_data::statistics::counts;
-use fedtvd_data::table::{Clipped, Schema, StandardsError, standards};
+use fedtvd_data::table::{Remark, Schema, StandardsError, standards};
 use fedtvd_nn::models::{self, LayersError, ModelError};
 use std::sync::Arc;
 use thiserror::Error;
@@ -119,8 +119,8 @@ impl Setup {
         let split_hash = dealt.hash();
         let Dealt { partition, clients, names, notes } = dealt;
         let notes = [data.loaded.notes.clone(), notes].concat();
-        let (loaded, limited) = standardised(experiment, &data.loaded, &clients)?;
-        let notes = [notes, limited.iter().map(Clipped::to_string).collect()].concat();
+        let (loaded, remarks) = standardised(experiment, &data.loaded, &clients)?;
+        let notes = [notes, remarks.iter().map(Remark::to_string).collect()].concat();
         let schema = loaded.table.as_ref().map(|table| table.schema.clone());
         let (samples, classes) = (loaded.samples, samples.classes());
         let network = network(experiment, &samples)?;
@@ -157,18 +157,17 @@ impl Setup {
     }
 }
 
-/// The data with the centres and scales that the clients of a federation would compute together, and those whose
-/// statistics were limited.
+/// The data with the centres and scales that the clients of a federation would compute together, and remarks on them.
 fn standardised(
     experiment: &Experiment,
     loaded: &Loaded,
     clients: &[ClientRows],
-) -> Result<(Loaded, Vec<Clipped>), SetupError> {
+) -> Result<(Loaded, Vec<Remark>), SetupError> {
     let open = loaded.table.as_ref().and_then(|table| Some((&table.schema, table.columns.as_ref()?)));
     let Some((schema, columns)) = open else { return Ok((loaded.clone(), Vec::new())) };
-    let told = (0..).zip(clients.iter().map(|client| columns.moments(schema, &client.train))).collect();
-    let (found, limited) = standards(schema, &told, experiment.run.mode)?;
-    Ok((loaded.standardised(&found)?, limited))
+    let moments = (0..).zip(clients.iter().map(|client| columns.moments(schema, &client.train))).collect();
+    let (found, remarks) = standards(schema, &moments, experiment.run.mode)?;
+    Ok((loaded.standardised(&found)?, remarks))
 }
 
 /// The model that an experiment names or defines, for samples of this shape.

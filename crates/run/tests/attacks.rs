@@ -216,6 +216,25 @@ fn false_profiles_claim_what_they_say() {
 }
 
 #[test]
+fn a_recorded_distance_is_what_the_weights_were_computed_from_also_of_a_liar() {
+    let distances = |strategy: &str, attack: &str| {
+        let record = first_round(strategy, &[&format!("attack.kind={attack}")]);
+        record.clients.iter().map(|client| client.tvd.unwrap()).collect::<Vec<_>>()
+    };
+    let honest = distances("fedtvd", "none");
+    assert!(honest[0] > 0.0);
+    for (strategy, attack, claimed) in [
+        ("fedtvd", "false-tvd", 0.0),
+        ("feddkw", "false-tvd", 0.0),
+        ("fedtvd", "false-histogram", 0.75),
+        ("fedavg", "false-tvd", honest[0]),
+    ] {
+        let got = distances(strategy, attack);
+        assert_eq!((got[0], &got[1..]), (claimed, &honest[1..]), "{strategy} under {attack}");
+    }
+}
+
+#[test]
 fn a_false_histogram_shifts_an_aggregated_reference() {
     let settings = ["attack.kind=false-histogram", "labels.reference=aggregated", "attack.size=100000"];
     let (_, setup, mut rounds) = started("fedtvd", &settings);

@@ -1,7 +1,7 @@
 //! When a run raises an alarm and when it has collapsed, on hand-made rounds.
 
 use fedtvd_core::labels::Statistic;
-use fedtvd_core::round::{ClientFailure, ClientRecord, RoundRecord, Screened};
+use fedtvd_core::round::{Balanced, ClientFailure, ClientRecord, RoundRecord, Screened};
 use fedtvd_run::collapse::Detector;
 use proptest::prelude::*;
 
@@ -34,13 +34,15 @@ fn nan(id: u32) -> ClientRecord {
     failed(id, ClientFailure::Training("the loss became NaN in epoch 0".to_owned()))
 }
 
-/// A round of four clients with this accuracy and norms of 1, 1.1, 1.2 and 1.3; chance is 10 %.
+/// A round of four clients with this accuracy on ten classes of the same size, and norms of 1, 1.1, 1.2 and 1.3.
 fn round(round: u32, accuracy: f64) -> RoundRecord {
     RoundRecord {
         round,
         accuracy: Some(accuracy),
         loss: Some(2.0 - accuracy),
         chance: Some(0.1),
+        classes: Some(10),
+        balanced: Some(Balanced { accuracy, classes: 10 }),
         clients: (0..4).map(|id| client(id, 1.0 + 0.1 * f64::from(id))).collect(),
         ..RoundRecord::default()
     }
@@ -157,7 +159,7 @@ fn accuracy_back_at_chance_level_for_five_rounds_is_an_alarm_and_at_the_end_a_co
         watched(&rounds(learned.into_iter().chain(falling).chain(after.iter().copied())))
     };
     // The best five rounds are the last five before the fall: (20 + 30 + 40 + 50 + 50) / 5 = 38 %.
-    let why = "accuracy back at chance level (10.0 %) from round 7 on, after 38.0 %";
+    let why = "balanced accuracy back at chance level (10.0 %) from round 7 on, after 38.0 %";
     let farthest = "; farthest from the others: client 3, 1.2 times their median distance";
     assert_eq!(fallen(4, &[]), (vec![], None));
     assert_eq!(fallen(5, &[]), (vec![(11, format!("{why}{farthest}"))], Some(why.to_owned())));
@@ -171,7 +173,7 @@ fn records_of_earlier_versions_have_chance_by_their_number_of_classes() {
     let accuracies = [0.5, 0.5, 0.5, 0.5, 0.5, 0.1, 0.1, 0.1, 0.1, 0.1];
     let mut lines = rounds(accuracies);
     for line in &mut lines {
-        line.chance = None;
+        (line.chance, line.classes, line.balanced) = (None, None, None);
         line.clients.iter_mut().for_each(|client| (client.norm, client.distance) = (None, None));
     }
     assert!(quiet(&lines), "the number of classes is not known");
@@ -183,6 +185,146 @@ fn records_of_earlier_versions_have_chance_by_their_number_of_classes() {
         line.clients[0].statistic = Statistic::Histogram(vec![1; 10]);
     }
     assert_eq!(watched(&lines).1.unwrap(), why);
+    for line in &mut lines {
+        line.clients[0].statistic = Statistic::Nothing;
+        line.chance = Some(0.1);
+    }
+    assert_eq!(watched(&lines).1.unwrap(), why, "the share of the most frequent class is all they have");
+}
+
+/// The same rounds with clients that disclose only how many samples of their hold-outs were classified correctly.
+fn by_counts(mut lines: Vec<RoundRecord>, classes: usize) -> Vec<RoundRecord> {
+    for line in &mut lines {
+        (line.chance, line.balanced, line.classes) = (None, None, Some(classes));
+        (line.median_accuracy, line.median_loss) = (line.accuracy, line.loss);
+        line.clients.iter_mut().for_each(|client| client.distance = None);
+    }
+    lines
+}
+
+/// Rounds on samples of which one in 800 belongs to the second of two classes: share of each class that is classified
+/// correctly, and loss.
+fn rare(results: impl IntoIterator<Item = ([f64; 2], f64)>) -> Vec<RoundRecord> {
+    let line = |(number, ([frequent, rare], loss)): (u32, ([f64; 2], f64))| RoundRecord {
+        loss: Some(loss),
+        chance: Some(799.0 / 800.0),
+        classes: Some(2),
+        balanced: Some(Balanced { accuracy: (frequent + rare) / 2.0, classes: 2 }),
+        ..round(number, (799.0 * frequent + rare) / 800.0)
+    };
+    (1..).zip(results).map(line).collect()
+}
+
+#[test]
+fn clients_that_disclose_counts_only_do_not_hide_a_model_back_at_chance_level() {
+    let fallen = |low: f64| watched(&by_counts(rounds([0.7; 6].into_iter().chain([low; 5])), 10)).1;
+    let why = "the clients' median accuracy back at chance level (10.0 %) from round 7 on, after 70.0 %";
+    assert_eq!(fallen(0.1).unwrap(), why);
+    assert_eq!(fallen(0.04).unwrap(), why, "skewed clients may have few samples of the predicted class");
+    // A tenth of the excess over 10 % is left at 16 %.
+    assert_eq!(fallen(0.155).unwrap(), why, "predicting the most frequent class is better than 10 %");
+    assert_eq!(fallen(0.165), None);
+    assert!(quiet(&by_counts(rounds([0.1; 30]), 10)), "it never learned");
+}
+
+#[test]
+fn counts_alone_show_a_destroyed_model_by_its_loss_also_on_imbalanced_samples() {
+    let destroyed = |accuracy: f64, loss: f64, classes: usize| {
+        let mut lines = by_counts(rounds([accuracy; 7]), classes);
+        lines.iter_mut().for_each(|line| (line.loss, line.median_loss) = (Some(loss), Some(loss)));
+        watched(&lines)
+    };
+    let (alarms, verdict) = destroyed(0.0988, 3.1e4, 10);
+    assert_eq!(verdict.unwrap(), "no better than guessing from round 1 on, with a loss of 3.1e4");
+    assert!(alarms[0].1.starts_with("the loss is 3.1e4, 1.3e4 times that of guessing"), "{alarms:?}");
+    assert_eq!(alarms.iter().filter(|(_, alarm)| alarm.contains("no better than guessing")).count(), 1);
+    // The most frequent of two classes has nine tenths of the samples; 100 ln 2 is 69.3.
+    assert_eq!(
+        destroyed(0.9, 70.0, 2).1.unwrap(),
+        "no better than guessing from round 2 on, with a loss of 70.000"
+    );
+    assert_eq!(destroyed(0.9, 69.0, 2), (vec![], None));
+}
+
+#[test]
+fn an_overconfident_model_is_useful_though_its_loss_is_far_above_that_of_guessing() {
+    let mut lines = rounds([0.62, 0.66, 0.65, 0.68, 0.63, 0.64, 0.64, 0.66, 0.67, 0.65]);
+    lines.iter_mut().for_each(|line| line.loss = Some(300.0));
+    assert_eq!(watched(&lines).1, None);
+    assert_eq!(watched(&by_counts(lines, 10)).1, None);
+}
+
+#[test]
+fn one_client_can_neither_invent_nor_hide_a_destroyed_model_with_the_loss_that_it_reports() {
+    let mut invented = by_counts(rounds([0.7; 8]), 10);
+    invented.iter_mut().for_each(|line| line.loss = Some(1e30));
+    assert!(quiet(&invented));
+    invented.iter_mut().for_each(|line| line.loss = None);
+    assert!(quiet(&invented), "its NaN is not the others'");
+    let mut hidden = by_counts(rounds([0.1; 8]), 10);
+    hidden.iter_mut().for_each(|line| (line.accuracy, line.median_loss) = (Some(0.9), Some(1e4)));
+    assert_eq!(watched(&hidden).1.unwrap(), "no better than guessing from round 1 on, with a loss of 1.0e4");
+}
+
+#[test]
+fn a_useful_model_of_a_rare_class_has_not_collapsed_though_its_accuracy_is_below_the_share_of_the_other() {
+    // From the first round to the last below 799 / 800, with a loss of more than 100 times -ln(799 / 800), which is 0.125.
+    let learning = (0..20).map(|round| {
+        let frequent = 0.949 * (f64::from(round) / 19.0).powf(0.2);
+        ([frequent, 1.0], 1.0 - 0.79 * f64::from(round) / 19.0)
+    });
+    let lines = rare(learning);
+    assert!(lines.iter().all(|line| line.accuracy < line.chance));
+    assert!(quiet(&lines));
+    assert!(quiet(&by_counts(lines, 2)));
+    let slow = [0.003, 0.01, 0.04, 0.13, 0.32, 0.51, 0.86, 0.997].map(|frequent| ([frequent, 0.0], 0.75));
+    assert!(quiet(&rare(slow)), "it has not learned yet");
+}
+
+#[test]
+fn a_model_that_no_longer_finds_the_rare_class_is_back_at_chance_level_though_its_accuracy_rose() {
+    let lines = rare([([0.95, 0.9], 0.2); 6].into_iter().chain([([1.0, 0.0], 0.1); 5]));
+    assert!(lines[10].accuracy > lines[0].accuracy);
+    let why = "balanced accuracy back at chance level (50.0 %) from round 7 on, after 92.5 %";
+    assert_eq!(watched(&lines).1.unwrap(), why);
+    assert_eq!(watched(&by_counts(lines, 2)).1, None, "counts cannot show it");
+}
+
+#[test]
+fn a_model_that_never_learned_has_collapsed_if_its_loss_is_far_above_that_of_guessing() {
+    let destroyed = |accuracy: f64, loss: f64| {
+        let mut lines = rounds([accuracy; 6]);
+        lines.iter_mut().for_each(|line| line.loss = Some(loss));
+        watched(&lines)
+    };
+    // 100 ln 10 is 230.3.
+    let (alarms, verdict) = destroyed(0.1, 231.0);
+    assert_eq!(verdict.unwrap(), "no better than guessing from round 1 on, with a loss of 231.000");
+    assert!(alarms[4].1.contains("; no better than guessing from round 1 on, with a loss"), "{alarms:?}");
+    assert_eq!(alarms.len(), 5, "the first five rounds are compared with guessing: {alarms:?}");
+    assert_eq!(destroyed(0.1, 230.0), (vec![], None));
+    assert_eq!(destroyed(0.3, 231.0).1, None, "it is better than guessing");
+    let mut recovered = rounds([0.1; 7]);
+    recovered.iter_mut().take(6).for_each(|line| line.loss = Some(1e4));
+    assert_eq!(watched(&recovered).1, None, "the loss is back");
+}
+
+#[test]
+fn rounds_with_and_without_matrices_are_not_compared_with_each_other() {
+    // A model that always predicts the frequent class never learned, though nearly all of the counts are right.
+    let mut lines = rare([([1.0, 0.0], 0.05); 20]);
+    let counts = by_counts(lines.clone(), 2);
+    lines[..10].clone_from_slice(&counts[..10]);
+    assert!(quiet(&lines));
+}
+
+#[test]
+fn samples_of_a_single_class_say_nothing() {
+    let mut lines = rounds([1.0; 6].into_iter().chain([0.0; 6]));
+    for line in &mut lines {
+        (line.chance, line.balanced) = (Some(1.0), None);
+    }
+    assert!(quiet(&lines));
 }
 
 #[test]
@@ -282,12 +424,34 @@ fn a_detector_that_reads_lines_again_raises_the_same_alarms() {
     lines[7].clients[0] = client(0, 1e30);
     lines[8].clients = (0..4).map(nan).collect();
     lines[9].clients[1].norm = Some(f64::INFINITY);
-    let read: Vec<RoundRecord> = lines
-        .iter()
-        .map(|line| serde_json::from_str(&serde_json::to_string(line).unwrap()).unwrap())
-        .collect();
     assert!(watched(&lines).0.len() >= 4);
-    assert_eq!(watched(&lines), watched(&read));
+    assert_eq!(watched(&lines), watched(&read_back(&lines)));
+}
+
+fn read_back(lines: &[RoundRecord]) -> Vec<RoundRecord> {
+    let again = |line| {
+        let text = serde_json::to_string(line).expect("a record is plain data");
+        serde_json::from_str(&text).expect("what is written can be read")
+    };
+    lines.iter().map(again).collect()
+}
+
+#[test]
+fn an_update_that_was_rejected_is_named_by_how_far_it_was_beyond_its_bound_live_and_from_a_record() {
+    let named = |norm: f64| {
+        let mut lines = rounds([0.3]);
+        lines[0].loss = None;
+        let screened = Screened { part: "control".to_owned(), norm, bound: 6.0, factor: 0.0 };
+        let rejected = &mut lines[0].clients[1];
+        (rejected.weight, rejected.distance) = (None, None);
+        rejected.failure = Some(screened.clone().into());
+        rejected.screened = Some(screened);
+        assert_eq!(watched(&lines), watched(&read_back(&lines)));
+        watched(&lines).0[0].1.clone()
+    };
+    // A little beyond its bound: 6 / 7 is 0.86.
+    assert!(named(7.0).ends_with("farthest from the others: client 3, 1.2 times their median distance"));
+    assert!(named(60.0).ends_with("farthest from the others: client 1, with norm 60.000"));
 }
 
 proptest! {

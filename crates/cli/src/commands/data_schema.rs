@@ -1,9 +1,9 @@
 //! `fedtvd data schema FILE…`: writes a schema for tables, for people to read and edit.
 
-use crate::request::{Failure, Output};
+use crate::request::{Failure, Output, eprint_line};
 use clap::Args;
 use fedtvd_data::set::MadeSchema;
-use fedtvd_data::table::Wishes;
+use fedtvd_data::table::Request;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -41,13 +41,18 @@ struct View<'a> {
 
 impl DataSchema {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        let wishes = Wishes {
+        let request = Request {
             label: self.label.clone(),
             categories: self.category.clone(),
             ignored: self.ignore.clone(),
             header: (!self.header.is_empty()).then(|| self.header.clone()),
         };
-        let made = MadeSchema::of(&self.files, &wishes, self.fixed).map_err(Failure::request)?;
+        let made = MadeSchema::of(&self.files, &request, self.fixed).map_err(Failure::request)?;
+        if let Some(doubt) = made.doubt.as_ref().filter(|_| !self.output.quiet) {
+            eprint_line(format_args!(
+                "note: {doubt}; the schema takes it for the former: read it before you use it"
+            ));
+        }
         let view = View {
             schema: &made.text,
             rows: made.rows,

@@ -1,12 +1,13 @@
 //! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model, or of the model after a round.
 
+use crate::commands::evaluated_data::{EvaluatedData, Wanted};
 use crate::output::predictions::Csv;
 use crate::output::trained_model::{self, TrainedModel};
 use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, quoted, refuse_overwriting};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_core::train::Trainer as _;
-use fedtvd_data::set::{DataOptions, LoadError, Loaded, load_table};
+use fedtvd_data::set::{DataOptions, Loaded};
 use fedtvd_data::table::Schema;
 use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
@@ -63,29 +64,31 @@ impl Evaluate {
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         let bytes = std::fs::read(&file).unwrap_or_default();
         let schema = trained_model::schema(&file, &bytes)?;
-        if let Some(schema) = &schema {
-            self.refuse_idle(&schema.label.column, &experiment.data.label)?;
-        }
-        let other = schema.is_some() && experiment.data.is_table_file() && !self.own(&file, &experiment.data);
-        if other && self.train {
+        self.refuse_idle(schema.as_ref(), &experiment.data)?;
+        let (places, named) = (self.configured.places(), self.configured.names("data.set"));
+        let wanted =
+            Wanted { model: &file, data: &experiment.data, schema: schema.as_ref(), places: &places, named };
+        let shown = quoted(&self.model.display().to_string());
+        let EvaluatedData { loaded, all } =
+            wanted.read().map_err(|error| error.failure(&shown, named, schema.is_some()))?;
+        if all && self.train {
             let set = &experiment.data.set;
             return Err(Failure::Request(anyhow!(
                 "--train is for the data of the run; all rows of {set} are evaluated anyway"
             )));
         }
-        let loaded = self.load(&experiment.data, schema.as_ref(), other)?;
         if !self.output.quiet {
             loaded.notes.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let samples = Arc::clone(&loaded.samples);
-        let all = self.train || other;
-        let rows = if all { (0..samples.train_rows() as u32).collect() } else { samples.test_rows() };
+        let rows =
+            if all || self.train { (0..samples.train_rows() as u32).collect() } else { samples.test_rows() };
         if rows.is_empty() {
             return Err(Failure::Request(anyhow!(
                 "the data set has no test rows; use --train to evaluate on the training rows"
             )));
         }
-        let (config, places) = (Some(config), self.configured.places());
+        let config = Some(config);
         let model = match (self.round, &run) {
             (Some(round), Some(run)) => TrainedModel::after_round(run, round, config, &places)?,
             _ => TrainedModel::read(&self.model, config, &places)?,
@@ -114,45 +117,20 @@ impl Evaluate {
         self.output.answer(&view, || text(&view))
     }
 
-    /// The data; a table is read with the model's own schema, and another table than the run's completely.
-    fn load(&self, options: &DataOptions, schema: Option<&Schema>, other: bool) -> Result<Loaded, Failure> {
-        let places = self.configured.places();
-        let loaded = match schema.filter(|_| options.is_table_file()) {
-            // Not as the data of a run: its rows are all for testing.
-            Some(schema) if other => load_table(Path::new(&options.set), schema, None, 0.0),
-            Some(schema) => options.load_with(&places, schema),
-            None => options.load(&places),
-        };
-        loaded.map_err(|error| match error {
-            LoadError::Unknown { .. } if schema.is_some() && !self.configured.has_changes() => {
-                let model = quoted(&self.model.display().to_string());
-                Failure::Request(anyhow!(
-                    "the data of the run (data.set = {:?}) is not on this machine; name a table with the same columns: \
-                     fedtvd evaluate {model} --set data.set=FILE",
-                    options.set
-                ))
-            }
-            error => Failure::request(error),
-        })
-    }
-
-    /// Refuses to be told how to read a table by a model that has a schema of its own.
-    fn refuse_idle(&self, label: &str, wanted: &str) -> Result<(), Failure> {
-        let mut idle = BTreeSet::from(["data.schema".to_owned()]);
-        if wanted != label {
-            idle.insert("data.label".to_owned());
+    /// Refuses settings of the data that the model or its run decides.
+    fn refuse_idle(&self, schema: Option<&Schema>, data: &DataOptions) -> Result<(), Failure> {
+        let keys = |names: &[&str]| names.iter().map(|name| format!("data.{name}")).collect::<BTreeSet<_>>();
+        self.configured
+            .refuse(&keys(&["crop", "flip"]), "is for training; samples are evaluated as they are")?;
+        let Some(schema) = schema else { return Ok(()) };
+        let mut given = keys(&["schema"]);
+        if data.label != schema.label.column {
+            given.insert("data.label".to_owned());
         }
-        self.configured.refuse(&idle, "is given by the model, which reads every table with its own schema")
-    }
-
-    /// Whether this is the data set of the run that the model is from.
-    fn own(&self, file: &Path, data: &DataOptions) -> bool {
-        let text = std::fs::read_to_string(file.with_file_name("config.toml")).unwrap_or_default();
-        let Some(own) = Config::parse(&text).ok().and_then(|config| Experiment::of(&config).ok()) else {
-            return false;
-        };
-        let place = |set: &str| Path::new(set).canonicalize().unwrap_or_else(|_| PathBuf::from(set));
-        !text.is_empty() && place(&own.data.set) == place(&data.set)
+        let by = "is given by the model, which reads every table with its own schema";
+        self.configured.refuse(&given, by)?;
+        let by = "belongs to the run; of its own table the test rows are evaluated, of another one all rows";
+        self.configured.refuse(&keys(&["group", "test", "imbalance"]), by)
     }
 
     /// The run, if a run directory is named.

@@ -9,9 +9,9 @@ use fedtvd_data::set::{DataOptions, Loaded, Places};
 use fedtvd_net::client::{
     self, Checked, ConnectionError, JoinError, Outcome, Policy, Progress, Security, SiteData, SiteError,
 };
+use fedtvd_net::identity::tls::authority_hash;
 use fedtvd_run::attack::{ALL, Attack};
 use fedtvd_run::configuration::{Value, keys};
-use fedtvd_run::directory::sha256;
 use serde::Serialize;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -271,11 +271,22 @@ impl Join {
 
     /// What the site agrees to.
     fn policy(&self) -> Result<Policy, Failure> {
-        let beside =
-            self.identity.as_ref().map(|folder| folder.join("site.toml")).filter(|path| path.is_file());
+        // A link to nowhere is a policy that cannot be read, not none.
+        let beside = self.identity.as_ref().map(|folder| folder.join("site.toml"));
+        let beside = beside.filter(|path| std::fs::symlink_metadata(path).is_ok());
         match self.policy.clone().or(beside) {
-            Some(path) => Policy::read(&path).map_err(Failure::request),
-            None => Ok(Policy::default()),
+            Some(path) => {
+                if !self.output.quiet {
+                    eprint_line(format_args!("policy: {}", path.display()));
+                }
+                Policy::read(&path).map_err(Failure::request)
+            }
+            None => {
+                if !self.output.quiet {
+                    eprint_line("policy: the defaults, which fedtvd init --site prints");
+                }
+                Ok(Policy::default())
+            }
         }
     }
 
@@ -283,8 +294,8 @@ impl Join {
     fn authority(&self) -> Result<String, Failure> {
         let Some(folder) = &self.identity else { return Ok(String::new()) };
         let path = folder.join("ca.pem");
-        let bytes = std::fs::read(&path).with_context(|| format!("reading {}", path.display()));
-        Ok(sha256(&bytes.map_err(Failure::Request)?))
+        let hash = authority_hash(&path).with_context(|| format!("reading {}", path.display()));
+        hash.map_err(Failure::Request)
     }
 
     /// The data's full path: the same data is the same, from whichever folder the program is started.

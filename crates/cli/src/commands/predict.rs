@@ -1,12 +1,14 @@
 //! `fedtvd predict MODEL FILE`: the predictions of a trained model for a user's own rows or images.
 
-use crate::output::predictions::{Predicted, image_rows, table_rows};
+use crate::output::predictions::{image_rows, table_rows};
 use crate::output::trained_model::TrainedModel;
-use crate::request::{Failure, Output, eprint_line, plural, print, refuse_overwriting};
+use crate::request::{Failure, Output, eprint_line, plural, print, print_with, refuse_overwriting};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::Places;
 use serde::Serialize;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Predict classes and probabilities for the rows of a table, or for images.
@@ -18,7 +20,7 @@ pub(crate) struct Predict {
     /// A table with the columns that the model was trained on (a label is not needed), a PNG image, or a folder of them
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Write to a CSV file instead of stdout; an existing file is replaced
+    /// Write to a CSV file instead of stdout; an existing file is replaced, unless it is the input, the model or another file of a run
     #[arg(long, value_name = "CSV")]
     out: Option<PathBuf>,
     /// Folder with data sets [default: $FEDTVD_DATA]
@@ -52,17 +54,21 @@ impl Predict {
         }
         let image =
             self.file.is_dir() || self.file.extension().is_some_and(|end| end.eq_ignore_ascii_case("png"));
-        let Predicted { csv, probabilities, notes } = match &model.schema {
+        let predicted = match &model.schema {
             Some(schema) if !image => table_rows(&model, schema, &self.file)?,
             None if image => image_rows(&model, &self.file)?,
             Some(_) => return Err(self.wrong("is for tables", "a table")),
             None => return Err(self.wrong("is for images", "a PNG image, or a folder of PNG images")),
         };
         if !self.output.quiet {
-            notes.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
+            predicted.notes.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         if let Some(out) = &self.out {
-            let written = std::fs::write(out, &csv);
+            let written = File::create(out).and_then(|file| {
+                let mut file = BufWriter::new(file);
+                predicted.write(&model, &mut file)?;
+                file.flush()
+            });
             written.with_context(|| format!("writing {}", out.display())).map_err(Failure::Work)?;
         }
         if self.output.json {
@@ -73,14 +79,17 @@ impl Predict {
                 file: &self.file,
                 out: self.out.as_deref(),
                 class_names: &model.class_names,
-                predictions: (1..).zip(&probabilities).map(|(row, p)| one((row, p.as_slice()))).collect(),
+                predictions: (1..)
+                    .zip(&predicted.probabilities)
+                    .map(|(row, p)| one((row, p.as_slice())))
+                    .collect(),
             };
             return self.output.answer(&view, String::new);
         }
         match &self.out {
-            None => print(csv.as_bytes()),
+            None => print_with(|out| predicted.write(&model, out)),
             Some(out) => {
-                let rows = plural(probabilities.len(), "prediction");
+                let rows = plural(predicted.probabilities.len(), "prediction");
                 print(format!("{rows} written to {}\n", out.display()).as_bytes())
             }
         }

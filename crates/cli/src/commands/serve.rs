@@ -305,16 +305,7 @@ impl Serve {
         }
         match self.log {
             Format::Json => eprint_line(serde_json::to_string(line).unwrap_or_default()),
-            Format::Text if line.accuracy.is_none() => {
-                eprint_line(format_args!("round {}: not evaluated  {:.2} s", line.round, line.seconds));
-            }
-            Format::Text => eprint_line(format_args!(
-                "round {}: accuracy {}  loss {}  {:.2} s",
-                line.round,
-                per_cent(line.accuracy, 2),
-                mean_loss(line.loss),
-                line.seconds
-            )),
+            Format::Text => eprint_line(result(line)),
         }
     }
 
@@ -375,13 +366,25 @@ fn handle_signals(
     })
 }
 
+/// The result of a round in one line.
+fn result(line: &RoundRecord) -> String {
+    let (round, seconds) = (line.round, line.seconds);
+    if line.accuracy.is_none() {
+        return format!("round {round}: not evaluated  {seconds:.2} s");
+    }
+    let median = match line.median_accuracy {
+        None => String::new(),
+        median => format!(" (median of the clients {})", per_cent(median, 2)),
+    };
+    let (accuracy, loss) = (per_cent(line.accuracy, 2), mean_loss(line.loss));
+    format!("round {round}: accuracy {accuracy}{median}  loss {loss}  {seconds:.2} s")
+}
+
 /// What screening did to a client's update, if it did anything.
 fn screened(client: &ClientRecord) -> Option<String> {
-    match (&client.screened, &client.failure) {
-        (Some(screened), _) => Some(scaled_down(screened)),
-        (None, Some(failure @ ClientFailure::BeyondBound { .. })) => {
-            Some(format!("update rejected: {failure}"))
-        }
+    match (&client.failure, &client.screened) {
+        (Some(failure @ ClientFailure::BeyondBound { .. }), _) => Some(format!("update rejected: {failure}")),
+        (_, Some(screened)) => Some(scaled_down(screened)),
         _ => None,
     }
 }
@@ -404,6 +407,16 @@ fn failure(error: FederationError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_median_of_the_clients_accuracies_stands_beside_the_accuracy() {
+        let line = RoundRecord { round: 3, accuracy: Some(0.5), loss: Some(1.25), ..RoundRecord::default() };
+        assert_eq!(result(&line), "round 3: accuracy 50.00 %  loss 1.2500  0.00 s");
+        let judged = RoundRecord { median_accuracy: Some(0.412), ..line };
+        let said = "round 3: accuracy 50.00 % (median of the clients 41.20 %)  loss 1.2500  0.00 s";
+        assert_eq!(result(&judged), said);
+        assert_eq!(result(&RoundRecord::default()), "round 0: not evaluated  0.00 s");
+    }
 
     #[test]
     fn numbers_of_screening_have_no_exponent_unless_they_are_very_large_or_small() {

@@ -21,6 +21,8 @@ mod security;
 mod split;
 mod strategies;
 mod sweep;
+mod table_evaluation;
 mod table_federation;
+mod table_predictions;
 mod tables;
 mod weights;

@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 
 const FEDTVD: &str = env!("CARGO_BIN_EXE_fedtvd");
 
-/// A table of 60 rows and a fast, small run on it.
+/// A table of 60 rows with its schema, and a fast, small run on it.
 struct Small {
     folder: tempfile::TempDir,
 }
@@ -22,6 +22,11 @@ impl Small {
         let row = |i: u32| format!("{},{},{},{}\n", i % 3, (i % 3) as f32 + 0.01 * i as f32, i % 7, i % 5);
         let table = (0..60).map(row).collect::<String>();
         fs::write(folder.path().join("table.csv"), format!("label,a,b,c\n{table}")).unwrap();
+        let column =
+            |name: &str| format!("[[column]]\nname = {name:?}\nkind = \"number\"\ncentre = 2\nscale = 1.5\n");
+        let columns: String = ["a", "b", "c"].map(column).concat();
+        let schema = format!("[label]\ncolumn = \"label\"\nclasses = [\"0\", \"1\", \"2\"]\n{columns}");
+        fs::write(folder.path().join("schema.toml"), schema).unwrap();
         Self { folder }
     }
 
@@ -39,6 +44,7 @@ impl Small {
         let mut arguments = vec!["run".to_owned(), "--out".to_owned(), out.display().to_string()];
         let settings = [
             format!("data.set={table}"),
+            format!("data.schema={}", self.text("schema.toml")),
             format!("rounds={rounds}"),
             "split.kind=iid".to_owned(),
             "clients=6".to_owned(),

@@ -5,12 +5,12 @@ use crate::program::{Answer, fedtvd};
 use std::path::PathBuf;
 
 /// A folder with a table of 200 patients: age decides, town and ward do not.
-struct Clinic {
+pub(crate) struct Clinic {
     folder: tempfile::TempDir,
 }
 
 impl Clinic {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let clinic = Self { folder: tempfile::tempdir().unwrap() };
         clinic.write("patients.csv", "age,town,ward,sick\n", |age, town, ward, sick| {
             format!("{age},{town},{ward},{sick}")
@@ -18,12 +18,12 @@ impl Clinic {
         clinic
     }
 
-    fn path(&self, name: &str) -> String {
+    pub(crate) fn path(&self, name: &str) -> String {
         self.folder.path().join(name).display().to_string()
     }
 
     /// The patients in another form.
-    fn write(&self, name: &str, header: &str, line: impl Fn(usize, &str, &str, &str) -> String) {
+    pub(crate) fn write(&self, name: &str, header: &str, line: impl Fn(usize, &str, &str, &str) -> String) {
         let row = |row: usize| {
             let age = 20 + row * 7 % 60;
             let (town, ward) = (["Rio", "Ulm", "Bern"][row % 3], ["a", "b"][row % 2]);
@@ -34,7 +34,7 @@ impl Clinic {
     }
 
     /// A run over both wards in the folder `run`.
-    fn run(&self, settings: &[&str]) -> PathBuf {
+    pub(crate) fn run(&self, settings: &[&str]) -> PathBuf {
         let out = self.path("run");
         let set = format!("data.set={}", self.path("patients.csv"));
         let base = ["run", "--quiet", "--out", &out, "--set", &set, "--set", "data.label=sick"];
@@ -44,19 +44,19 @@ impl Clinic {
         PathBuf::from(out)
     }
 
-    fn evaluate(&self, table: &str, more: &[&str]) -> Answer {
+    pub(crate) fn evaluate(&self, table: &str, more: &[&str]) -> Answer {
         let set = format!("data.set={}", self.path(table));
         fedtvd(&[&["evaluate", &self.path("run"), "--json", "--set", &set][..], more].concat())
     }
 }
 
-fn good(arguments: &[&str]) -> Answer {
+pub(crate) fn good(arguments: &[&str]) -> Answer {
     let answer = fedtvd(arguments);
     assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.err);
     answer
 }
 
-fn json(answer: &Answer) -> serde_json::Value {
+pub(crate) fn json(answer: &Answer) -> serde_json::Value {
     assert_eq!(answer.code, 0, "{}", answer.err);
     serde_json::from_str(&answer.out).unwrap()
 }

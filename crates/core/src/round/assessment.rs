@@ -12,8 +12,8 @@
 //! client, and without their counts only liars would be heard.
 
 use crate::median::median;
-use crate::round::Mode;
 use crate::round::hardened::{LEAST, size_weights};
+use crate::round::{Balanced, Mode};
 use crate::train::Evaluation;
 
 /// The quality of a model. Fractions; all `None` or empty if nobody could evaluate it.
@@ -25,10 +25,14 @@ pub struct Assessment {
     pub loss: Option<f64>,
     /// Accuracy of always predicting the most frequent class of the evaluated samples.
     pub chance: Option<f64>,
-    /// Accuracy of each class; `None` for classes without samples.
+    /// Accuracy of each class of the model; `None` for classes without samples, and if it is not disclosed.
     pub class_accuracy: Vec<Option<f64>>,
+    /// Mean of the accuracies of the classes, if they are known.
+    pub balanced: Option<Balanced>,
     /// Median of the clients' accuracies, if they evaluated the model.
     pub median_accuracy: Option<f64>,
+    /// Median of the clients' mean losses, if they evaluated the model; `None` if it is not finite.
+    pub median_loss: Option<f64>,
 }
 
 impl From<&Evaluation> for Assessment {
@@ -37,12 +41,15 @@ impl From<&Evaluation> for Assessment {
         if evaluation.samples() == 0 {
             return Self::default();
         }
+        let class_accuracy = evaluation.class_accuracies();
         Self {
             accuracy: Some(evaluation.accuracy()),
             loss: Some(evaluation.mean_loss()).filter(|loss| loss.is_finite()),
             chance: Some(evaluation.chance()),
-            class_accuracy: evaluation.class_accuracies(),
+            balanced: Balanced::of(&class_accuracy),
+            class_accuracy,
             median_accuracy: None,
+            median_loss: None,
         }
     }
 }
@@ -81,8 +88,8 @@ impl ClientEvaluation {
 }
 
 impl Assessment {
-    /// The assessment by clients, in client order. In hardened mode it needs three of them. Accuracies of classes, and
-    /// that of chance, are known only if all clients disclose their confusion matrices.
+    /// The assessment by clients, in client order. In hardened mode it needs three of them. Accuracies of classes, their
+    /// mean and that of chance are known only if all clients disclose their confusion matrices.
     pub fn by_clients<'a>(
         mode: Mode,
         classes: usize,
@@ -93,6 +100,7 @@ impl Assessment {
             return Self::default();
         }
         let totals = || found.iter().map(|found| found.total);
+        let median_loss = median(found.iter().map(|found| found.mean_loss()).collect());
         let (weights, accuracy, loss): (Vec<f64>, f64, _) = match mode {
             Mode::Paper => {
                 let total: f64 = totals().map(|total| total as f64).sum();
@@ -104,17 +112,24 @@ impl Assessment {
                 let weights = size_weights(totals().collect());
                 let accuracy =
                     weights.iter().zip(&found).map(|(weight, found)| weight * found.accuracy()).sum();
-                (weights, accuracy, median(found.iter().map(|found| found.mean_loss()).collect()))
+                (weights, accuracy, median_loss)
             }
         };
         let mixed = mixed_confusion(&weights, &found);
+        let chance = mixed.as_ref().and_then(|mixed| rows(mixed, classes).reduce(f64::max));
+        let class_accuracy =
+            mixed.map_or_else(|| vec![None; classes], |mixed| class_accuracies(&mixed, classes));
         Self {
             accuracy: Some(accuracy),
             loss: loss.filter(|loss| loss.is_finite()),
-            chance: mixed.as_ref().and_then(|mixed| rows(mixed, classes).reduce(f64::max)),
-            class_accuracy: mixed
-                .map_or_else(|| vec![None; classes], |mixed| class_accuracies(&mixed, classes)),
+            chance,
+            balanced: match mode {
+                Mode::Paper => Balanced::of(&class_accuracy),
+                Mode::Hardened => Balanced::trimmed(classes, &found),
+            },
+            class_accuracy,
             median_accuracy: median(found.iter().map(|found| found.accuracy()).collect()),
+            median_loss: median_loss.filter(|loss| loss.is_finite()),
         }
     }
 }
@@ -181,6 +196,8 @@ mod tests {
             assert_eq!(Assessment::by_clients(mode, 2, [&broken, &broken, &fine]).loss, None);
         }
         assert_eq!(Assessment::by_clients(Mode::Hardened, 2, [&broken, &fine, &fine]).loss, Some(0.1));
+        let paper = Assessment::by_clients(Mode::Paper, 2, [&broken, &fine, &fine]);
+        assert_eq!((paper.loss, paper.median_loss), (None, Some(0.1)));
     }
 
     #[test]
@@ -190,9 +207,11 @@ mod tests {
         for mode in [Mode::Paper, Mode::Hardened] {
             let all = Assessment::by_clients(mode, 2, [&open, &open, &open, &open]);
             assert_eq!((all.chance, all.class_accuracy), (Some(0.5), vec![Some(1.0), Some(0.0)]));
+            assert_eq!(all.balanced, Some(Balanced { accuracy: 0.5, classes: 2 }));
             let mixed = Assessment::by_clients(mode, 2, [&open, &closed, &open, &open]);
             assert!((mixed.accuracy.unwrap() - 0.625).abs() < 1e-12, "{mixed:?}");
             assert_eq!((mixed.chance, mixed.class_accuracy), (None, vec![None, None]));
+            assert_eq!(mixed.balanced, None);
         }
     }
 

@@ -107,8 +107,9 @@ fn screened<'a>(
         match decision {
             Decision::Whole => {}
             Decision::Scaled(screened) => client.screened = Some(screened),
-            Decision::Rejected(failure) => {
-                client.failure = Some(failure);
+            Decision::Rejected(screened) => {
+                client.screened = Some(screened.clone());
+                client.failure = Some(screened.into());
                 continue;
             }
         }

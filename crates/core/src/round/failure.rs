@@ -1,5 +1,6 @@
 //! Why a client's update is not used. A failed client is data: the round continues without it.
 
+use crate::round::Screened;
 use crate::train::TrainFailure;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -90,6 +91,13 @@ pub enum ClientFailure {
     /// A failure as text, read from the record of an earlier round.
     #[error("{0}")]
     Recorded(String),
+}
+
+impl From<Screened> for ClientFailure {
+    /// The failure of an update that screening rejected.
+    fn from(Screened { part, norm, bound, .. }: Screened) -> Self {
+        Self::BeyondBound { part, norm, bound }
+    }
 }
 
 impl From<TrainFailure> for ClientFailure {

@@ -3,6 +3,7 @@
 
 pub(crate) mod acceptance;
 pub(crate) mod assessment;
+pub(crate) mod balanced;
 pub(crate) mod close;
 pub(crate) mod drift;
 pub mod enrolment;
@@ -19,6 +20,7 @@ pub(crate) mod updates;
 
 pub use acceptance::{Checked, Inspection, check};
 pub use assessment::{Assessment, ClientEvaluation};
+pub use balanced::Balanced;
 pub use close::close;
 pub use drift::Drift;
 pub use enrolment::Refusal;

@@ -1,7 +1,7 @@
 //! The record of a round: one type from aggregation to the tables, and one line of `rounds.jsonl`.
 
 use crate::labels::{Reference, Statistic, tvd};
-use crate::round::{Checked, ClientFailure, ClientId, Drift, Job, Profile, State};
+use crate::round::{Balanced, Checked, ClientFailure, ClientId, Drift, Job, Profile, State};
 use crate::rules::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -15,12 +15,22 @@ pub struct RoundRecord {
     pub accuracy: Option<f64>,
     /// Its mean cross-entropy; null if it was not evaluated.
     pub loss: Option<f64>,
-    /// Accuracy of always predicting the most frequent class of the evaluated samples: the level of chance.
+    /// Accuracy of always predicting the most frequent class of the evaluated samples; null if clients evaluated the model
+    /// and do not disclose their confusion matrices.
     #[serde(default)]
     pub chance: Option<f64>,
+    /// Mean of the accuracies of the classes; null where `chance` is, and for fewer than two classes.
+    #[serde(default)]
+    pub balanced: Option<Balanced>,
+    /// Number of classes that the model distinguishes; null if it was not evaluated, and in records of earlier versions.
+    #[serde(default)]
+    pub classes: Option<usize>,
     /// Median of the clients' accuracies if they evaluated the model on their hold-outs; null if the server did.
     #[serde(default)]
     pub median_accuracy: Option<f64>,
+    /// Median of their mean losses; null if it is not finite, or if the server evaluated the model.
+    #[serde(default)]
+    pub median_loss: Option<f64>,
     /// How long the round took.
     pub seconds: f64,
     /// Bytes that clients sent; in a simulation, what they would have sent.
@@ -67,7 +77,8 @@ pub struct ClientRecord {
     pub client: ClientId,
     /// Its number of training samples.
     pub size: u64,
-    /// Total variation distance of its labels to the reference; null if unknown to the server.
+    /// Total variation distance of its labels to the reference, by the statistic that it reported; if that does not say it,
+    /// a simulation computes it from the client's data, and in a federation it is null.
     pub tvd: Option<f64>,
     /// The label statistic that it reported.
     pub statistic: Statistic,
@@ -86,7 +97,7 @@ pub struct ClientRecord {
     /// Distance of its change of the model from the weighted mean change of the other clients.
     #[serde(default)]
     pub distance: Option<f64>,
-    /// How screening scaled its update down; null if it was within the bounds, or not screened.
+    /// How screening scaled its update down or rejected it; null if it was within the bounds, or not screened.
     #[serde(default)]
     pub screened: Option<Screened>,
     /// Mean training loss of its first local epoch, with offsets and class weights.
@@ -101,7 +112,7 @@ pub struct ClientRecord {
     pub failure: Option<ClientFailure>,
 }
 
-/// An update that was scaled down because its norm exceeded a bound.
+/// An update that was scaled down, or rejected, because its norm exceeded a bound.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Screened {
     /// The part that exceeded its bound the most.
@@ -110,7 +121,7 @@ pub struct Screened {
     pub norm: f64,
     /// The bound.
     pub bound: f64,
-    /// The factor on the update.
+    /// The factor on the update; 0 if it was rejected.
     pub factor: f64,
 }
 

@@ -19,7 +19,7 @@
 //! earlier rounds keep the bound where it was in a round whose clients are mostly liars.
 
 use crate::memory::Memory;
-use crate::round::{ClientFailure, Screened};
+use crate::round::Screened;
 
 /// Earlier rounds whose norms count. Norms change slowly over rounds, but faster than over a whole run.
 const HISTORY: usize = 4;
@@ -36,8 +36,8 @@ pub(crate) enum Decision {
     Whole,
     /// It is scaled down.
     Scaled(Screened),
-    /// It does not enter the sum.
-    Rejected(ClientFailure),
+    /// It does not enter the sum: its factor is 0.
+    Rejected(Screened),
 }
 
 impl Decision {
@@ -45,8 +45,7 @@ impl Decision {
     pub(crate) fn factor(&self) -> f64 {
         match self {
             Self::Whole => 1.0,
-            Self::Scaled(screened) => screened.factor,
-            Self::Rejected(_) => 0.0,
+            Self::Scaled(screened) | Self::Rejected(screened) => screened.factor,
         }
     }
 }
@@ -83,9 +82,7 @@ pub(crate) fn screen(width: f64, reject: bool, parts: &[Norms], memory: &mut Mem
     }
     let decision = |screened: Option<Screened>| match screened {
         None => Decision::Whole,
-        Some(Screened { part, norm, bound, .. }) if reject => {
-            Decision::Rejected(ClientFailure::BeyondBound { part, norm, bound })
-        }
+        Some(screened) if reject => Decision::Rejected(Screened { factor: 0.0, ..screened }),
         Some(screened) => Decision::Scaled(screened),
     };
     worst.into_iter().map(decision).collect()
@@ -120,6 +117,7 @@ fn lower_median(mut values: Vec<f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::round::ClientFailure;
 
     fn part(values: &[f64]) -> Norms {
         Norms { part: "the model".to_owned(), values: values.to_vec() }
@@ -172,8 +170,12 @@ mod tests {
     #[test]
     fn an_update_with_memory_is_rejected_with_the_reason() {
         let decisions = screen(2.0, true, &[part(&[1.0, 1.0, 7.0])], &mut Memory::default());
-        let Decision::Rejected(failure) = &decisions[2] else { panic!("{decisions:?}") };
-        assert_eq!(failure.to_string(), "the change of the model has norm 7, above this round's bound of 3");
+        let Decision::Rejected(screened) = decisions[2].clone() else { panic!("{decisions:?}") };
+        assert_eq!(screened.factor, 0.0);
+        assert_eq!(
+            ClientFailure::from(screened).to_string(),
+            "the change of the model has norm 7, above this round's bound of 3"
+        );
         assert_eq!(decisions[..2], [Decision::Whole, Decision::Whole]);
     }
 

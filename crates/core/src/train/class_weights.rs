@@ -75,6 +75,16 @@ impl ClassWeights {
         }
     }
 
+    /// As how many equally weighted samples the samples of a client count if the weights are given: (sum of weights)² / (sum
+    /// of squared weights). `None` if the weights are not given, but follow from the counts.
+    pub fn effective_samples(&self, counts: &[u64]) -> Option<f64> {
+        let Self::Given(Costs(costs)) = self else { return None };
+        let sum = |power: i32| -> f64 {
+            costs.iter().zip(counts).map(|(cost, count)| *count as f64 * cost.powi(power)).sum()
+        };
+        Some(if sum(2) > 0.0 { sum(1).powi(2) / sum(2) } else { 0.0 })
+    }
+
     /// The weights of a client with these label counts; `None` if all of its samples have the same weight, which
     /// changes nothing.
     pub(crate) fn of_client(&self, counts: &[u64]) -> Option<Vec<f32>> {
@@ -138,6 +148,17 @@ mod tests {
         assert_eq!(given(&[3.0, 3.0]).of_client(&[9, 1]), None);
         assert_eq!(given(&[1.0, 5.0, 5.0]).of_client(&[0, 9, 1]), None);
         assert_eq!(given(&[1.0, 5.0]).of_client(&[9, 1]), Some(vec![1.0, 5.0]));
+    }
+
+    #[test]
+    fn few_samples_with_most_of_the_weight_count_as_few() {
+        let effective =
+            |costs: &[f64]| ClassWeights::given(costs.to_vec()).unwrap().effective_samples(&[39, 1]).unwrap();
+        assert_eq!(effective(&[2.0, 2.0]), 40.0);
+        // (39 + 5)² / (39 + 25)
+        assert_eq!(effective(&[1.0, 5.0]), 30.25);
+        assert!(effective(&[1e-6, 1e6]) < 1.0 + 1e-9);
+        assert_eq!(ClassWeights::Inverse.effective_samples(&[39, 1]), None);
     }
 
     #[test]

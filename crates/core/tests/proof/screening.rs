@@ -67,6 +67,8 @@ fn one_huge_value_counts_as_an_update_at_the_bound_or_not_at_all() {
             let liar = &record.clients[LIAR as usize];
             if remembers {
                 assert!(matches!(liar.failure, Some(ClientFailure::BeyondBound { .. })), "{label}: {liar:?}");
+                let screened = liar.screened.as_ref().unwrap();
+                assert!(screened.factor == 0.0 && screened.norm > 1e30 && screened.bound < 1e3, "{liar:?}");
                 let without = answers.iter().filter(|(client, _)| *client != LIAR).cloned().collect();
                 let (honest, _) = closed(&federation, &jobs, without);
                 assert_eq!(next.params, honest.params, "{label}");

@@ -6,6 +6,7 @@ pub mod idx;
 pub(crate) mod json;
 pub mod npy;
 pub mod picture;
+mod quotes;
 mod source;
 pub mod table;
 

@@ -1,5 +1,6 @@
 //! Tables as text: a line of column names, then rows of as many fields, separated by commas, semicolons or tabs.
 
+use super::quotes::{StrayQuote, stray_quote};
 use super::{Flaw, Source};
 use std::collections::BTreeSet;
 
@@ -63,6 +64,8 @@ impl<'r> Row<'r> {
     }
 }
 
+/// Largest table, in bytes.
+pub(crate) const LARGEST_TABLE: usize = 1 << 30;
 /// Maximum number of columns, far above what a table of people's data has.
 pub(crate) const MOST_COLUMNS: usize = 100_000;
 const SEPARATORS: [u8; 3] = *b",;\t";
@@ -86,9 +89,7 @@ impl Table {
             Self { names: Vec::new(), separator, file: source.name().to_owned(), bytes, start, named: true };
         let mut reader = table.reader();
         let mut first = csv::StringRecord::new();
-        if let Err(error) = reader.read_record(&mut first) {
-            return Err(table.flaw(&error));
-        }
+        table.next(&mut reader, &mut first)?;
         if first.len() > MOST_COLUMNS {
             return refuse(&format!("at most {MOST_COLUMNS} columns"), first.len().to_string());
         }
@@ -151,16 +152,56 @@ impl Table {
         rows
     }
 
+    /// What follows a byte order mark.
+    fn text(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+
     fn reader(&self) -> csv::Reader<&[u8]> {
-        csv::ReaderBuilder::new()
-            .has_headers(false)
-            .delimiter(self.separator)
-            .from_reader(&self.bytes[self.start..])
+        csv::ReaderBuilder::new().has_headers(false).delimiter(self.separator).from_reader(self.text())
+    }
+
+    /// Reads the next record; `false` at the end of the file.
+    fn next(&self, reader: &mut csv::Reader<&[u8]>, record: &mut csv::StringRecord) -> Result<bool, Flaw> {
+        let (start, line) = (reader.position().byte(), reader.position().line());
+        let read = reader.read_record(record);
+        let (end, next_line) = (reader.position().byte(), reader.position().line());
+        // Only a record of several lines, or the last one, can have swallowed others.
+        if next_line > line + 1 || end == self.text().len() as u64 {
+            self.check_quotes(start, end)?;
+        }
+        read.map_err(|error| self.flaw(&error))
+    }
+
+    /// Fails if a quote between these bytes reaches into other rows.
+    fn check_quotes(&self, start: u64, end: u64) -> Result<(), Flaw> {
+        let record = &self.text()[start as usize..end as usize];
+        let place = |quote: usize| start + quote as u64;
+        let (opened, expected, found) = match stray_quote(record, self.separator) {
+            None => return Ok(()),
+            Some(StrayQuote::Unclosed(opened)) => {
+                let line = self.line(place(opened));
+                let found = format!(
+                    "the end of the file; the quote was opened in line {line}: close it, or remove it"
+                );
+                (opened, "a closing quote".to_owned(), found)
+            }
+            Some(StrayQuote::Reopened { opened, closed }) => {
+                let [first, second] = [opened, closed].map(|quote| self.line(place(quote)));
+                let expected = format!(
+                    "a separator after the quote in line {second}, which closes the one of line {first}"
+                );
+                let found = "other text; remove one of the two, or write a quote inside of quotes twice";
+                (opened, expected, found.to_owned())
+            }
+        };
+        let offset = place(opened) + self.start as u64;
+        Err(Flaw { file: self.file.clone(), offset, expected, found })
     }
 
     /// The line of the first text at or after this place: lines end with a line feed, a carriage return, or both.
     fn line(&self, byte: u64) -> usize {
-        let text = &self.bytes[self.start..];
+        let text = self.text();
         let skipped =
             text.iter().skip(byte as usize).take_while(|byte| matches!(byte, b'\r' | b'\n')).count();
         let before = &text[..text.len().min(byte as usize + skipped)];
@@ -189,15 +230,12 @@ impl Rows<'_> {
     /// The next row, which lives until the one after it is read.
     #[expect(clippy::should_implement_trait, reason = "an iterator could not lend its rows")]
     pub fn next(&mut self) -> Result<Option<Row<'_>>, Flaw> {
-        match self.reader.read_record(&mut self.record) {
-            Ok(false) => Ok(None),
-            Ok(true) => {
-                self.number += 1;
-                let byte = self.record.position().map_or(0, csv::Position::byte);
-                Ok(Some(Row { record: &self.record, number: self.number, byte }))
-            }
-            Err(error) => Err(self.table.flaw(&error)),
+        if !self.table.next(&mut self.reader, &mut self.record)? {
+            return Ok(None);
         }
+        self.number += 1;
+        let byte = self.record.position().map_or(0, csv::Position::byte);
+        Ok(Some(Row { record: &self.record, number: self.number, byte }))
     }
 }
 
@@ -310,6 +348,30 @@ mod tests {
         // Values of a row are no names.
         let (names, rows) = read_as(b"1,2,3\n2,1,3\n", &header(&["1", "2", "x"])).unwrap();
         assert_eq!((names.join(","), rows.len()), ("1,2,x".to_owned(), 2));
+    }
+
+    #[test]
+    fn a_quote_that_would_swallow_rows_is_refused_with_its_line() {
+        let complaint = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+        let end = "the end of the file; the quote was opened in line 3: close it, or remove it";
+        for text in [
+            "a,b\n1,2\n3,\"see letter\n5,6\n7,8\n",
+            "a,b\r\n1,2\r\n3,\"see letter\r\n5,6",
+            "a,b\r1,2\r3,\"see letter\r5,6\r",
+            // Too few fields are a consequence.
+            "a,b\n1,2\n\"3,4\n5,6\n",
+        ] {
+            let error = complaint(text);
+            assert!(error.ends_with(&format!("expected a closing quote, found {end}")), "{error}");
+        }
+        let error = complaint("a,\"b\n1,2\n3,4\n");
+        assert!(error.ends_with("the quote was opened in line 1: close it, or remove it"), "{error}");
+        let error = complaint("a,b\n1,2\n3,\"see letter\n5,6\n7,\"again\n9,10\n");
+        let end = "expected a separator after the quote in line 5, which closes the one of line 3, found other text; remove \
+                   one of the two, or write a quote inside of quotes twice";
+        assert!(error.ends_with(end), "{error}");
+        // Fields of several lines are fine, also at the end.
+        assert_eq!(read(b"a,b\n1,\"2\n3\"\n4,\"5 \"\"6\"\"\"").unwrap().1, [["1", "2\n3"], ["4", "5 \"6\""]]);
     }
 
     #[test]

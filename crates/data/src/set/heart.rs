@@ -43,7 +43,7 @@ pub(crate) fn load(entry: &Entry, folder: &Path) -> Result<Loaded, LoadError> {
     let (order, train) = train_first(&test_rows(&strata, 0.2));
     let columns = columns.chosen(&order);
     let schema = schema.with_standards(&columns.pooled(&schema, train));
-    let values = Values::Floats(columns.inputs(&schema));
+    let values = Values::Floats(columns.inputs(&schema)?);
     let labels = order.iter().map(|row| labels[*row]).collect();
     let samples = Samples::new([schema.inputs(), 1, 1], 2, values, labels, train)?;
     let names = HOSPITALS.iter().map(|(name, _)| (*name).to_owned()).collect();

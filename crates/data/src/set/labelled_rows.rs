@@ -17,7 +17,7 @@ pub(crate) struct Rows {
     pub(crate) train: usize,
     pub(crate) groups: Option<Groups>,
     pub(crate) rows: Vec<u64>,
-    /// Notes on rows without a label or an owner.
+    /// Notes on rows without a label or an owner, and on classes without rows.
     pub(crate) left_out: Vec<String>,
 }
 
@@ -31,18 +31,26 @@ impl Rows {
     ) -> Result<Self, LoadError> {
         let mut left_out = Vec::new();
         let lookup = Lookup::new(&schema.label.classes, schema.decimal);
+        let missing = Missing::new(schema.missing_values.iter(), schema.decimal);
+        let missing = |text: &str| missing.any(text, schema.decimal);
         let names = || schema.class_names().join(", ");
-        let labels = texts(&table, schema, "label", &schema.label.column, &[], &mut left_out, |text| {
-            lookup.place(text).ok_or_else(|| format!("is not a class; the classes are {}", names()))
+        let labels = texts(&table, "label", &schema.label.column, &[], &mut left_out, |text| {
+            match lookup.place(text) {
+                Some(class) => Ok(Some(class)),
+                // Only what is not listed: a class may be called NA.
+                None if missing(text) => Ok(None),
+                None => Err(format!("is not a class; the classes are {}", names())),
+            }
         })?;
         let mut owners = Interner::default();
         let group_of = match group {
             None => labels.iter().map(|label| label.map(|_| 0)).collect(),
-            Some(group) => {
-                texts(&table, schema, "group", group, &labels, &mut left_out, |text| Ok(owners.number(text)))?
-            }
+            Some(group) => texts(&table, "group", group, &labels, &mut left_out, |text| {
+                Ok((!missing(text)).then(|| owners.number(text)))
+            })?,
         };
-        let Distinct { names, of, merged } = Distinct::of(owners.texts.iter().map(String::as_str));
+        let Distinct { names, of, merged } =
+            Distinct::of(owners.texts.iter().map(String::as_str), schema.decimal);
         let group_name = group.unwrap_or_default();
         left_out.extend(merged.iter().map(|spellings| {
             format!("{group_name}: {} are the same number and are treated as one value", spellings.join(", "))
@@ -55,6 +63,7 @@ impl Rows {
             .filter_map(|(row, (label, group))| Some((row, (*label)?, owner((*group)?))))
             .collect();
         drop(group_of);
+        left_out.extend(without_rows(schema, kept.iter().map(|(_, label, _)| *label)));
         let classes = schema.label.classes.len();
         let strata: Vec<usize> =
             kept.iter().map(|(_, label, owner)| owner * classes + *label as usize).collect();
@@ -70,7 +79,7 @@ impl Rows {
     }
 
     pub(crate) fn samples(&self, schema: &Schema) -> Result<Samples, LoadError> {
-        let values = Values::Floats(self.columns.inputs(schema));
+        let values = Values::Floats(self.columns.inputs(schema)?);
         let shape = [schema.inputs(), 1, 1];
         Ok(Samples::new(shape, schema.label.classes.len(), values, self.labels.clone(), self.train)?)
     }
@@ -95,35 +104,44 @@ impl Interner {
     }
 }
 
+/// A note on the classes of a schema that no row has.
+fn without_rows(schema: &Schema, labels: impl Iterator<Item = u32>) -> Option<String> {
+    let mut seen = vec![false; schema.label.classes.len()];
+    labels.for_each(|label| seen[label as usize] = true);
+    let absent = schema.label.classes.iter().zip(&seen).filter(|(_, seen)| !**seen);
+    let absent: Vec<&str> = absent.map(|(class, _)| class.name.as_str()).collect();
+    let more = absent.len().saturating_sub(NAMED);
+    let named = absent[..absent.len() - more].join(", ");
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!absent.is_empty()).then(|| format!("{}: no row is of class {named}{more}", schema.label.column))
+}
+
+/// Number of classes that a note names.
+const NAMED: usize = 10;
+
 /// The number of each row's text in a column; `None` if it is missing, or if the row is `None` in `before`.
 fn texts(
     table: &Table,
-    schema: &Schema,
     key: &str,
     column: &str,
     before: &[Option<u32>],
     notes: &mut Vec<String>,
-    mut number: impl FnMut(&str) -> Result<u32, String>,
+    mut number: impl FnMut(&str) -> Result<Option<u32>, String>,
 ) -> Result<Vec<Option<u32>>, LoadError> {
     let wrong = |reason: String| LoadError::Table { file: table.file().to_owned(), reason };
     let place = table.column(column).ok_or_else(|| {
         wrong(format!("data.{key} = {column:?} is not a column; the columns are {}", table.names.join(", ")))
     })?;
-    let missing = Missing::new(schema.missing_values.iter(), schema.decimal);
     let (mut numbers, mut rows, mut gone, mut all) = (Vec::new(), table.rows(), 0, 0);
     while let Some(row) = rows.next()? {
-        let field = row.field(place);
         if before.get(row.number as usize - 1).is_some_and(Option::is_none) {
             numbers.push(None);
             continue;
         }
         all += 1;
-        if missing.any(field, schema.decimal) {
-            gone += 1;
-            numbers.push(None);
-        } else {
-            numbers.push(Some(number(field).map_err(|why| refusal(table, &row, place, why))?));
-        }
+        let number = number(row.field(place)).map_err(|why| refusal(table, &row, place, why))?;
+        gone += usize::from(number.is_none());
+        numbers.push(number);
     }
     if gone == all {
         return Err(wrong(format!("the column {column:?} for data.{key} is empty in every row")));
@@ -157,7 +175,7 @@ mod tests {
         assert_eq!(loaded.samples.rows(), 4);
         assert_eq!(loaded.groups.unwrap().names, ["a", "b"]);
         assert_eq!(
-            loaded.notes[..3],
+            loaded.notes[1..4],
             [
                 "sick: 3 of 9 are missing; these rows are left out, since it is data.label",
                 "ward: 2 of 6 are missing; these rows are left out, since it is data.group",

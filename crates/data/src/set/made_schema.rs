@@ -3,7 +3,7 @@
 use super::load::LoadError;
 use super::table::open_table;
 use crate::decode::table::Layout;
-use crate::table::{Columns, Profiles, Schema, Wishes, infer};
+use crate::table::{Columns, Inferred, Profiles, Request, Schema, infer};
 use std::path::{Path, PathBuf};
 
 /// A schema and its text.
@@ -15,20 +15,22 @@ pub struct MadeSchema {
     pub text: String,
     /// Number of rows of all files.
     pub rows: u64,
+    /// Why commas may not be decimal ones, as the schema takes them to be.
+    pub doubt: Option<String>,
 }
 
 impl MadeSchema {
     /// The schema of these files; with `fixed`, with the centres and scales of their rows.
-    pub fn of(files: &[PathBuf], wishes: &Wishes, fixed: bool) -> Result<Self, LoadError> {
-        let layout = Layout { separator: None, header: wishes.header.clone() };
+    pub fn of(files: &[PathBuf], request: &Request, fixed: bool) -> Result<Self, LoadError> {
+        let layout = Layout { separator: None, header: request.header.clone() };
         let open = |path: &PathBuf| open_table(path, &layout);
         let mut profiles = Vec::new();
         for path in files {
-            profiles.push(Profiles::of(&open(path)?, &wishes.label, None)?);
+            profiles.push(Profiles::of(&open(path)?, &request.label, None)?);
         }
         let names: Vec<String> = files.iter().map(|path| name(path)).collect();
         let wrong = |reason: String| LoadError::Table { file: names.join(", "), reason };
-        let (mut schema, comments) = infer(&profiles, wishes).map_err(wrong)?;
+        let Inferred { mut schema, comments, doubt, .. } = infer(&profiles, request).map_err(wrong)?;
         if fixed {
             let mut parts = Vec::new();
             for path in files {
@@ -48,8 +50,11 @@ impl MadeSchema {
         if !fixed {
             top.push("Without centre and scale, both come from the training rows of all clients.".to_owned());
         }
+        if let Some(doubt) = &doubt {
+            top.push(format!("{doubt}; here it is the former"));
+        }
         let about = |column: &str| comments.get(column).cloned().unwrap_or_default();
-        Ok(Self { text: schema.commented(&top, &about), schema, rows })
+        Ok(Self { text: schema.commented(&top, &about), schema, rows, doubt })
     }
 }
 
@@ -72,8 +77,8 @@ mod tests {
         (folder, paths)
     }
 
-    fn wishes() -> Wishes {
-        Wishes { label: "sick".to_owned(), ..Wishes::default() }
+    fn request() -> Request {
+        Request { label: "sick".to_owned(), ..Request::default() }
     }
 
     #[test]
@@ -82,7 +87,7 @@ mod tests {
             "age,town,only,sick\n1,Ulm,1,no\n3,Rio,2,yes\n,Ulm,3,no\n",
             "sick,town,age\nno,Bern,9\nno,,7\n",
         ]);
-        let made = MadeSchema::of(&paths, &wishes(), false).unwrap();
+        let made = MadeSchema::of(&paths, &request(), false).unwrap();
         assert_eq!(made.text.parse::<Schema>().unwrap(), made.schema);
         for line in [
             "# 1 of 5 are missing; numbers from 1 to 9; 1 (1), 3 (1), 7 (1), 9 (1)\n[[column]]\nname = \"age\"\nkind = \"number\"\nmissing = \"indicator\"",
@@ -92,22 +97,51 @@ mod tests {
         ] {
             assert!(made.text.contains(line), "{line}\n{}", made.text);
         }
-        let fixed = MadeSchema::of(&paths, &wishes(), true).unwrap();
+        let fixed = MadeSchema::of(&paths, &request(), true).unwrap();
         // 1, 3, 9, 7: mean 5, deviation sqrt(10).
         let end = format!("centre = 5.0\nscale = {:?}\n", 10f64.sqrt());
         assert!(fixed.text.contains(&end), "{}", fixed.text);
     }
 
     #[test]
-    fn a_typo_is_named_with_its_row_and_wishes_are_followed() {
+    fn a_typo_in_one_of_several_files_is_named_with_its_file() {
+        // Numbers with a decimal comma are not typos.
+        let table = |typo: &str| {
+            let age = |row: usize| if row == 7 { typo.to_owned() } else { format!("{},5", 2 * row) };
+            let rows: String = (0..50).map(|row| format!("{};1,5;{}\n", age(row), row % 2)).collect();
+            format!("age;w;sick\n{rows}")
+        };
+        let (_folder, paths) = files(&[&table("3"), &table("4x")]);
+        let made = MadeSchema::of(&paths, &request(), false).unwrap().text;
+        let line = "# 1 of 100 are not numbers, the first is \"4x\" in row 8 of 1.csv; correct them";
+        assert!(made.contains(line), "{made}");
+    }
+
+    #[test]
+    fn doubts_about_commas_and_identifiers_are_comments() {
+        let rows: String = (0..40).map(|row| format!("{row};{},592;{}\n", 1 + row % 9, row % 2)).collect();
+        let (_folder, paths) = files(&[&format!("id;price;sick\n{rows}")]);
+        let made = MadeSchema::of(&paths, &request(), false).unwrap();
+        let doubt = "column \"price\": \"1,592\" may be 1.592 with a decimal comma or 1592 with a thousands separator";
+        assert!(
+            made.text.contains(&format!("# {doubt}; here it is the former\ndecimal = \",\"")),
+            "{}",
+            made.text
+        );
+        let words = "# a different whole number in every row: if these identify rows, set kind = \"ignored\"\n[[column]]\nname = \"id\"";
+        assert!(made.text.contains(words), "{}", made.text);
+    }
+
+    #[test]
+    fn a_typo_is_named_with_its_row_and_requests_are_followed() {
         let rows: String = (0..50)
             .map(|row| {
                 format!("{},{},{}\n", if row == 7 { "4x".into() } else { row.to_string() }, row % 3, row % 2)
             })
             .collect();
         let (_folder, paths) = files(&[&format!("age,code,sick\n{rows}")]);
-        let wishes = Wishes { categories: vec!["code".to_owned()], ..wishes() };
-        let text = MadeSchema::of(&paths, &wishes, false).unwrap().text;
+        let request = Request { categories: vec!["code".to_owned()], ..request() };
+        let text = MadeSchema::of(&paths, &request, false).unwrap().text;
         assert!(
             text.contains("# 1 of 50 are not numbers, the first is \"4x\" in row 8; correct them"),
             "{text}"
@@ -116,7 +150,7 @@ mod tests {
             text.contains("name = \"code\"\nkind = \"category\"\ncategories = [\"0\", \"1\", \"2\"]"),
             "{text}"
         );
-        let wrong = Wishes { ignored: vec!["nothing".to_owned()], ..wishes };
+        let wrong = Request { ignored: vec!["nothing".to_owned()], ..request };
         let error = MadeSchema::of(&paths, &wrong, false).unwrap_err().to_string();
         assert!(
             error.ends_with("--ignore \"nothing\" is not a column; the columns are age, code, sick"),

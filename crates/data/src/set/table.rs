@@ -2,15 +2,12 @@
 
 use super::labelled_rows::Rows;
 use super::load::{LoadError, Loaded};
-use crate::decode::table::{Layout, Table};
+use crate::decode::table::{LARGEST_TABLE, Layout, Table};
 use crate::decode::{Flaw, Source};
-use crate::table::{Column, Columns, Kind, Profiles, Schema, Standard, Wishes, infer};
+use crate::table::{Columns, Decimal, Inferred, Kind, Profiles, Request, Schema, Standard, infer};
 use fedtvd_core::train::{Augment, Samples, Values};
 use std::path::Path;
 use std::sync::Arc;
-
-/// Largest table, in bytes.
-const LIMIT: usize = 1 << 30;
 
 /// The table behind a data set.
 #[derive(Clone, Debug)]
@@ -31,7 +28,7 @@ impl Loaded {
         let Some((table, columns)) = open else { return Ok(self.clone()) };
         let schema = table.schema.with_standards(standards);
         let old = &self.samples;
-        let values = Values::Floats(columns.inputs(&schema));
+        let values = Values::Floats(columns.inputs(&schema)?);
         let mut samples =
             Samples::new(old.shape(), old.classes(), values, old.labels().to_vec(), old.train_rows())?;
         if old.augments() {
@@ -44,7 +41,7 @@ impl Loaded {
 
 /// Opens a table; its layout is found in the file unless there is a schema.
 pub fn open_table(path: &Path, layout: &Layout) -> Result<Table, Flaw> {
-    Table::read(&mut Source::open(path)?, LIMIT, layout)
+    Table::read(&mut Source::open(path)?, LARGEST_TABLE, layout)
 }
 
 /// Reads a table with a schema that is made from it.
@@ -54,15 +51,16 @@ pub(crate) fn load(path: &Path, label: &str, group: Option<&str>, test: f64) -> 
     let profiles = Profiles::of(&table, label, group)?;
     let ignored = group.filter(|group| table.column(group).is_some());
     let ignored = ignored.map(str::to_owned).into_iter().collect();
-    let wishes = Wishes { label: label.to_owned(), ignored, ..Wishes::default() };
-    let (schema, comments) = infer(&[profiles], &wishes).map_err(wrong)?;
+    let request = Request { label: label.to_owned(), ignored, ..Request::default() };
+    let Inferred { schema, notes: remarks, doubt, .. } = infer(&[profiles], &request).map_err(wrong)?;
+    if let Some(doubt) = doubt {
+        return Err(wrong(format!(
+            "{doubt}; remove the separators, or name a schema with decimal = \",\" (data.schema; fedtvd data schema makes one)"
+        )));
+    }
     let rows = Rows::read(table, &schema, group, test)?;
     let schema = schema.with_standards(&rows.columns.pooled(&schema, rows.train));
-    let merged = comments.get(label).into_iter().flatten().filter(|line| line.contains("same number"));
-    let mut notes: Vec<String> = decisions(&schema, group).into_iter().collect();
-    notes.extend(rows.left_out.clone());
-    notes.extend(merged.map(|line| format!("{label}: {line}")));
-    notes.extend(rows.columns.notes());
+    let notes = [vec![decisions(&schema)], rows.left_out.clone(), remarks, rows.columns.notes()].concat();
     let samples = Arc::new(rows.samples(&schema)?);
     let Rows { groups, rows, .. } = rows;
     let class_names = schema.class_names();
@@ -82,18 +80,14 @@ pub fn load_table(path: &Path, schema: &Schema, group: Option<&str>, test: f64) 
     Ok(Loaded { samples, normal: Vec::new(), groups, class_names: schema.class_names(), notes, table })
 }
 
-/// What was decided about the columns of a table without a schema; nothing if all of them are numbers.
-fn decisions(schema: &Schema, group: Option<&str>) -> Option<String> {
-    let decided =
-        |column: &Column| !matches!(column.kind, Kind::Number(_)) && group != Some(column.name.as_str());
-    if !schema.columns.iter().any(decided) {
-        return None;
-    }
+/// What was decided about a table without a schema.
+fn decisions(schema: &Schema) -> String {
     let named = |wanted: fn(&Kind) -> bool| {
-        let names: Vec<&str> =
-            schema.columns.iter().filter(|c| wanted(&c.kind)).map(|c| c.name.as_str()).collect();
+        let wanted = schema.columns.iter().filter(|column| wanted(&column.kind));
+        let name = |name: &'_ str| if name.is_empty() { "(no name)".to_owned() } else { name.to_owned() };
+        let names: Vec<String> = wanted.map(|column| name(&column.name)).collect();
         let more = if names.len() > 10 { format!(" and {} more", names.len() - 10) } else { String::new() };
-        (names.len(), names.iter().take(10).copied().collect::<Vec<_>>().join(", ") + &more)
+        (names.len(), names[..names.len().min(10)].join(", ") + &more)
     };
     let parts = [
         ("numbers", named(|kind| matches!(kind, Kind::Number(_)))),
@@ -102,12 +96,13 @@ fn decisions(schema: &Schema, group: Option<&str>) -> Option<String> {
     ];
     let parts = parts.into_iter().filter(|(_, (count, _))| *count > 0);
     let parts: Vec<String> = parts.map(|(what, (_, names))| format!("{what}: {names}")).collect();
-    Some(format!(
-        "data.schema is not set, so a schema was made; {}; label: {} ({} classes)",
+    let commas = if schema.decimal == Decimal::Comma { "decimal commas; " } else { "" };
+    format!(
+        "data.schema is not set, so a schema was made; {commas}{}; label: {} ({} classes)",
         parts.join("; "),
         schema.label.column,
         schema.label.classes.len()
-    ))
+    )
 }
 
 #[cfg(test)]
@@ -235,7 +230,7 @@ pub(crate) mod tests {
         assert_eq!(
             loaded.notes,
             [
-                "age: 2 of 4 are missing; the mean replaces them, and a missing-value indicator is added",
+                "age: 2 of 4 are missing; the centre replaces them, and a missing-value indicator is added",
                 "age: 1 of 4 are outside the bounds and are clipped",
                 "town: 1 of 4 are missing; their one-hot inputs are all 0",
                 "town: 1 of 4 are unknown, such as \"Oslo\"",
@@ -279,6 +274,129 @@ pub(crate) mod tests {
         }
         let lenient = SCHEMA.replace("scale = 10.0", "scale = 10.0\nnot_numbers = \"missing\"");
         assert_eq!(inputs(&with(&lenient, "age,town,sick\n4x,Rio,no\n").unwrap())[..2], [0.0, 1.0]);
+    }
+
+    #[test]
+    fn a_value_whose_input_would_be_infinite_is_named_with_its_row_line_column_and_text() {
+        let fixed = SCHEMA.replace("bounds = [0.0, 120.0]\n", "");
+        let text = "age,town,sick\n60,Rio,no\n\n1e39,Rio,no\n40,Ulm,yes\n-2e40,Ulm,no\n";
+        let error = with(&fixed.replace("scale = 10.0", "scale = 1.0"), text).unwrap_err().to_string();
+        let why = "is too far from the centre 50 for a scale of 1: its input would be infinite; correct it, or set bounds in \
+                   the schema";
+        let end = format!(": row 4 (line 6), column \"age\": \"-2e40\" {why}");
+        assert!(error.ends_with(&end), "{error}");
+        // With centres and scales that come later, too.
+        let open = fixed.replace("centre = 50.0\nscale = 10.0\n", "");
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.replace("-2e40", "7").as_bytes()).unwrap();
+        let loaded = load_table(file.path(), &open.parse().unwrap(), None, 0.0).unwrap();
+        let standardised = |scale| loaded.standardised(&[Standard { centre: 50.0, scale }]);
+        assert!(standardised(10.0).is_ok());
+        let error = standardised(1.0).unwrap_err().to_string();
+        assert!(error.ends_with(&format!(": row 2 (line 4), column \"age\": \"1e39\" {why}")), "{error}");
+        // The file may be gone by then.
+        drop(file);
+        let error = standardised(1.0).unwrap_err().to_string();
+        assert!(error.ends_with(&format!("column \"age\": 1e39 in row 2 {why}")), "{error}");
+        // What replaces a missing value is a number of the schema.
+        let far = SCHEMA.replace("bounds = [0.0, 120.0]\n", "").replace("\"indicator\"", "1e40");
+        let error = with(&far, "age,town,sick\n?,Rio,no\n").unwrap_err().to_string();
+        assert!(error.contains("column \"age\": missing = 1e40 is too far from the centre 50"), "{error}");
+    }
+
+    #[test]
+    fn a_listed_class_is_a_class_even_if_it_is_spelled_as_a_missing_value() {
+        let schema =
+            SCHEMA.replace("\"\", \"?\"", "\"\", \"NA\"").replace("[\"no\",", "[\"no\", \"NA\", \"unseen\",");
+        let loaded = with(&schema, "age,town,sick\n60,Rio,NA\n40,Ulm,yes\n41,Ulm,\n42,Ulm,no\n").unwrap();
+        assert_eq!(loaded.samples.labels(), [1, 3, 0]);
+        assert_eq!(
+            loaded.notes,
+            [
+                "sick: 1 of 4 are missing; these rows are left out, since it is data.label",
+                "sick: no row is of class unseen"
+            ]
+        );
+    }
+
+    #[test]
+    fn numbers_that_may_have_a_thousands_separator_are_refused_without_a_schema() {
+        let table = |prices: [&str; 3]| {
+            let rows: String =
+                (0..30).map(|row| format!("{};{};{}\n", prices[row % 3], row % 7, row % 2)).collect();
+            read(&format!("price;age;label\n{rows}"), "label", None)
+        };
+        let error = table(["2,592", "931", "12,000"]).unwrap_err().to_string();
+        let end = ": column \"price\": \"2,592\" may be 2.592 with a decimal comma or 2592 with a thousands separator; remove \
+                   the separators, or name a schema with decimal = \",\" (data.schema; fedtvd data schema makes one)";
+        assert!(error.ends_with(end), "{error}");
+        // These are no thousands.
+        for fraction in ["2,5", "0,592", "1234,567"] {
+            let loaded = table(["2,592", "931", fraction]).unwrap();
+            assert!(
+                loaded.notes[0].contains("a schema was made; decimal commas; numbers: price, age;"),
+                "{:?}",
+                loaded.notes
+            );
+        }
+    }
+
+    #[test]
+    fn a_number_with_the_other_decimal_mark_is_refused_with_the_key_that_reads_it() {
+        let refused = |schema: &str, value: &str| {
+            with(schema, &format!("age;town;sick\n{value};Rio;no\n")).unwrap_err().to_string()
+        };
+        let error = refused(SCHEMA, "1,5");
+        assert!(
+            error.contains(
+                "\"1,5\" is not a number with a decimal point; if it has a decimal comma, set decimal = \",\""
+            ),
+            "{error}"
+        );
+        let error = refused(&format!("decimal = \",\"\n{SCHEMA}"), "1.5");
+        assert!(
+            error.contains(
+                "\"1.5\" is not a number with a decimal comma; if it has a decimal point, set decimal = \".\""
+            ),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn columns_that_look_like_identifiers_are_inputs_with_a_note() {
+        let rows: String = (0..40)
+            .map(|row| format!("{row},{},{}.5,{},{}\n", 1000 + 7 * row, row, row / 2, row % 2))
+            .collect();
+        let loaded = read(&format!(",patient,x,age,label\n{rows}"), "label", None).unwrap();
+        assert_eq!(
+            loaded.notes,
+            [
+                "data.schema is not set, so a schema was made; numbers: (no name), patient, x, age; label: label (2 classes)",
+                "the column without a name has a different whole number in every row; if these identify rows, leave it out: \
+                 kind = \"ignored\" in a schema (data.schema; fedtvd data schema --ignore makes one)",
+                "the column \"patient\" has a different whole number in every row; if these identify rows, leave it out: \
+                 kind = \"ignored\" in a schema (data.schema; fedtvd data schema --ignore makes one)",
+            ]
+        );
+        let rows: String = (0..40).map(|row| format!("{},{}\n", row / 2, row % 2)).collect();
+        let loaded = read(&format!(",label\n{rows}"), "label", None).unwrap();
+        assert!(
+            loaded.notes[1]
+                .starts_with("the column without a name is an input; if it is an index, leave it out: "),
+            "{:?}",
+            loaded.notes
+        );
+    }
+
+    #[test]
+    fn equal_numbers_are_one_class_also_with_a_decimal_comma() {
+        let loaded =
+            read("x;ward;label\n1,5;1;1\n2,5;1,0;0\n3,5;2;1,0\n4,5;2,0;0,0\n", "label", Some("ward"))
+                .unwrap();
+        assert_eq!(
+            (loaded.class_names, loaded.groups.unwrap().names),
+            (vec!["0".into(), "1".into()], vec!["1".into(), "2".into()])
+        );
     }
 
     #[test]

@@ -2,9 +2,11 @@
 
 use super::columns::Entries;
 use super::schema::{
-    Categories, Column, Kind, MissingCategory, MissingNumber, NotNumbers, Number, Schema, Unknown,
+    Categories, Column, Decimal, Kind, MissingCategory, MissingNumber, NotNumbers, Number, Schema, Unknown,
 };
 use super::values::{Lookup, Missing, number};
+use crate::decode::table::Row;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// The code of a missing category.
@@ -13,7 +15,7 @@ pub(super) const MISSING_CODE: u32 = u32::MAX;
 pub(super) const UNKNOWN_CODE: u32 = u32::MAX - 1;
 
 /// What became of a column's values.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Report {
     pub(super) name: String,
     pub(super) missing: u64,
@@ -23,6 +25,36 @@ pub(super) struct Report {
     pub(super) such_as: BTreeSet<String>,
     /// What is done about missing values.
     pub(super) instead: &'static str,
+    /// The least and the greatest number: if any input is infinite, one of theirs is.
+    pub(super) extremes: [Option<Extreme>; 2],
+}
+
+impl Report {
+    /// Adds what became of the same column in another file.
+    pub(super) fn add(&mut self, other: Self) {
+        self.missing += other.missing;
+        self.clipped += other.clipped;
+        self.unknown += other.unknown;
+        self.such_as.extend(other.such_as);
+        let [least, most] = other.extremes;
+        let beyond = |own: &Option<Extreme>, other: &Extreme, order: Ordering| {
+            own.as_ref().is_none_or(|own| other.x.total_cmp(&own.x) == order)
+        };
+        if let Some(least) = least.filter(|least| beyond(&self.extremes[0], least, Ordering::Less)) {
+            self.extremes[0] = Some(least);
+        }
+        if let Some(most) = most.filter(|most| beyond(&self.extremes[1], most, Ordering::Greater)) {
+            self.extremes[1] = Some(most);
+        }
+    }
+}
+
+/// A number, and where it is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Extreme {
+    pub(super) x: f64,
+    pub(super) file: String,
+    pub(super) row: u64,
 }
 
 /// Unknown categories that are named.
@@ -33,6 +65,8 @@ pub(super) enum Reader<'s> {
     Number {
         number: &'s Number,
         numbers: Vec<f64>,
+        /// The least and the greatest one, each with its row.
+        range: Option<[(f64, u64); 2]>,
         missing: Missing,
         report: Report,
         schema: &'s Schema,
@@ -56,14 +90,14 @@ impl<'s> Reader<'s> {
             Kind::Number(number) => {
                 let instead = match number.missing {
                     MissingNumber::Indicator => {
-                        "the mean replaces them, and a missing-value indicator is added"
+                        "the centre replaces them, and a missing-value indicator is added"
                     }
-                    MissingNumber::Centre => "the mean replaces them",
+                    MissingNumber::Centre => "the centre replaces them",
                     MissingNumber::Value(_) => "the schema's value replaces them",
                     MissingNumber::Refuse => "",
                 };
                 let (numbers, missing) = (vec![f64::NAN; rows], missing(&number.missing_values));
-                Some(Self::Number { number, numbers, missing, report: named(instead), schema })
+                Some(Self::Number { number, numbers, range: None, missing, report: named(instead), schema })
             }
             Kind::Category(of) => {
                 let missing = missing(&of.missing_values);
@@ -75,19 +109,16 @@ impl<'s> Reader<'s> {
         }
     }
 
-    /// Reads a field into a place, or says what would have been right.
-    pub(super) fn add(&mut self, field: &str, place: usize) -> Result<(), String> {
+    /// Reads the field of a row into a place, or says what would have been right.
+    pub(super) fn add(&mut self, row: &Row<'_>, column: usize, place: usize) -> Result<(), String> {
+        let field = row.field(column);
         match self {
-            Self::Number { number: column, numbers, missing, report, schema } => {
+            Self::Number { number: column, numbers, range, missing, report, schema } => {
                 let x = number(field, schema.decimal).filter(|x| !missing.number(*x));
                 let Some(mut x) = x else {
                     let known = missing.any(field, schema.decimal);
                     if !known && column.not_numbers == NotNumbers::Refuse {
-                        return Err(
-                            "is not a number; correct it, or say in the schema that the column is a \
-                                    category or that not_numbers = \"missing\""
-                                .to_owned(),
-                        );
+                        return Err(not_a_number(field, schema.decimal));
                     }
                     if column.missing == MissingNumber::Refuse {
                         return Err("is a missing value, which the schema does not allow here".to_owned());
@@ -102,6 +133,12 @@ impl<'s> Reader<'s> {
                     x = x.clamp(least, most);
                 }
                 numbers[place] = x;
+                let [least, most] = range.get_or_insert([(x, row.number); 2]);
+                if x < least.0 {
+                    *least = (x, row.number);
+                } else if x > most.0 {
+                    *most = (x, row.number);
+                }
             }
             Self::Category { of, codes, missing, lookup, report, schema } => {
                 codes[place] = match lookup.place(field) {
@@ -130,10 +167,30 @@ impl<'s> Reader<'s> {
         Ok(())
     }
 
-    pub(super) fn done(self) -> (Entries, Report) {
+    /// The entries of the column, and what became of its values in this file.
+    pub(super) fn done(self, file: &str) -> (Entries, Report) {
         match self {
-            Self::Number { numbers, report, .. } => (Entries::Numbers(numbers), report),
+            Self::Number { numbers, range, mut report, .. } => {
+                let extreme = |(x, row): (f64, u64)| Some(Extreme { x, file: file.to_owned(), row });
+                report.extremes = range.map_or([None, None], |range| range.map(extreme));
+                (Entries::Numbers(numbers), report)
+            }
             Self::Category { codes, report, .. } => (Entries::Codes(codes), report),
         }
     }
+}
+
+/// What to do about a text in a column of numbers.
+fn not_a_number(text: &str, decimal: Decimal) -> String {
+    let (own, other, mark, others) = match decimal {
+        Decimal::Point => ("point", "comma", ",", Decimal::Comma),
+        Decimal::Comma => ("comma", "point", ".", Decimal::Point),
+    };
+    if number(text, others).is_some() {
+        return format!(
+            "is not a number with a decimal {own}; if it has a decimal {other}, set decimal = {mark:?} in the schema"
+        );
+    }
+    "is not a number; correct it, or say in the schema that the column is a category or that not_numbers = \"missing\""
+        .to_owned()
 }

@@ -2,6 +2,7 @@
 
 use super::column_reader::{MISSING_CODE, Reader, Report, UNKNOWN_CODE};
 use super::moments::{Moments, pooled};
+use super::overflow::check_finite;
 use super::schema::{Kind, MissingNumber, Schema, Standard, Unknown};
 use crate::decode::Flaw;
 use crate::decode::table::{Row, Table};
@@ -58,6 +59,16 @@ pub enum RowError {
         rows: usize,
         /// Number of inputs of a row.
         inputs: usize,
+    },
+    /// A column whose inputs cannot be computed.
+    #[error("{file}: column {column:?}: {why}")]
+    Column {
+        /// The file.
+        file: String,
+        /// The column.
+        column: String,
+        /// What would have been right.
+        why: String,
     },
     /// A value that the schema does not allow.
     #[error("{file}: row {row} (line {line}), column {column:?}: {value:?} {why}")]
@@ -120,7 +131,7 @@ impl Columns {
         let known: BTreeSet<&String> =
             schema.columns.iter().map(|column| &column.name).chain([&schema.label.column]).collect();
         let surplus = table.names.iter().filter(|name| !known.contains(name)).cloned().collect();
-        let (columns, reports) = readers.into_iter().map(|(_, reader)| reader.done()).unzip();
+        let (columns, reports) = readers.into_iter().map(|(_, reader)| reader.done(table.file())).unzip();
         Ok(Self { columns, rows, reports, surplus })
     }
 
@@ -148,12 +159,7 @@ impl Columns {
                     _ => return None,
                 }
             }
-            for (own, other) in whole.reports.iter_mut().zip(part.reports) {
-                own.missing += other.missing;
-                own.clipped += other.clipped;
-                own.unknown += other.unknown;
-                own.such_as.extend(other.such_as);
-            }
+            whole.reports.iter_mut().zip(part.reports).for_each(|(own, other)| own.add(other));
         }
         Some(whole)
     }
@@ -193,8 +199,14 @@ impl Columns {
         })
     }
 
-    /// The inputs of all rows, row after row. A column without centre and scale has inputs of 0.
-    pub fn inputs(&self, schema: &Schema) -> Vec<f32> {
+    /// The inputs of all rows, row after row. A column without centre and scale has inputs of 0. Fails if an input would
+    /// be infinite, with the value and its place.
+    pub fn inputs(&self, schema: &Schema) -> Result<Vec<f32>, RowError> {
+        for (column, report) in schema.used().zip(&self.reports) {
+            if let Kind::Number(number) = &column.kind {
+                check_finite(number, report, schema)?;
+            }
+        }
         let width = schema.inputs();
         let mut values = vec![0.0; width * self.rows];
         // In blocks that stay in the cache while one column after the other is written into their rows.
@@ -205,13 +217,13 @@ impl Columns {
                 start += column.kind.inputs();
             }
         }
-        values
+        Ok(values)
     }
 
     /// What was done about missing, unknown and clipped values and surplus columns, one sentence each.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
-        for Report { name, missing, clipped, unknown, such_as, instead } in &self.reports {
+        for Report { name, missing, clipped, unknown, such_as, instead, .. } in &self.reports {
             let rows = self.rows;
             if *missing > 0 {
                 notes.push(format!("{name}: {missing} of {rows} are missing; {instead}"));
@@ -280,7 +292,7 @@ fn read_part(
     while let Some(row) = lines.next()? {
         let Some(place) = places.get(row.number as usize - 1).copied().flatten() else { continue };
         for (column, reader) in &mut *readers {
-            if let Err(why) = reader.add(row.field(*column), place as usize) {
+            if let Err(why) = reader.add(&row, *column, place as usize) {
                 return Err(refusal(table, &row, *column, why));
             }
         }
@@ -332,11 +344,11 @@ mod tests {
         let rows: String = (0..120).map(|row| if row == 7 { "37,no\n" } else { ",yes\n" }).collect();
         let columns = columns(&format!("age,sick\n{rows}"), &schema);
         let all: Vec<u32> = (0..120).collect();
-        // One real value is not told, however many substitutes there are.
+        // The statistics of one real value are not sent, however many substitutes there are.
         assert_eq!(columns.moments(&schema, &all), [Moments::default()]);
         assert_eq!(columns.pooled(&schema, 120), [Standard { centre: 37.0, scale: 0.0 }]);
         let fixed = schema.with_standards(&[Standard { centre: 50.0, scale: 10.0 }]);
         // The substitute is clipped to 100.
-        assert_eq!(columns.inputs(&fixed)[6..9], [5.0, -1.3, 5.0]);
+        assert_eq!(columns.inputs(&fixed).unwrap()[6..9], [5.0, -1.3, 5.0]);
     }
 }

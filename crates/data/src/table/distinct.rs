@@ -1,10 +1,9 @@
 //! The different values of a column of text: class names, owners.
 
+use super::schema::Decimal;
+use super::values::{exact, number};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
-
-/// Up to here a float represents every whole number exactly; beyond, equal floats may be different identifiers.
-const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// The values of a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,13 +18,13 @@ pub(crate) struct Distinct {
 
 impl Distinct {
     /// The values of these fields; equal numbers are one value, named by the shortest spelling.
-    pub(crate) fn of<'a>(fields: impl Iterator<Item = &'a str> + Clone) -> Self {
+    pub(crate) fn of<'a>(fields: impl Iterator<Item = &'a str> + Clone, decimal: Decimal) -> Self {
         let mut spellings: Vec<&str> = fields.clone().collect();
-        spellings.sort_by(|a, b| by_number(a, b));
+        spellings.sort_by(|a, b| by_number(a, b, decimal));
         spellings.dedup();
         let mut distinct = Self::default();
         let mut places = BTreeMap::new();
-        for same in spellings.chunk_by(|a, b| one_number(a, b)) {
+        for same in spellings.chunk_by(|a, b| one_number(a, b, decimal)) {
             places.extend(same.iter().map(|spelling| (*spelling, distinct.names.len())));
             let shortest = same.iter().min_by_key(|spelling| spelling.len()).copied();
             distinct.names.push(shortest.unwrap_or_default().to_owned());
@@ -39,18 +38,18 @@ impl Distinct {
 }
 
 /// 10 comes after 9, and texts come after numbers.
-fn by_number(a: &str, b: &str) -> Ordering {
-    match (a.parse::<f64>(), b.parse::<f64>()) {
-        (Ok(x), Ok(y)) => x.total_cmp(&y).then(a.cmp(b)),
-        (Ok(_), Err(_)) => Ordering::Less,
-        (Err(_), Ok(_)) => Ordering::Greater,
-        (Err(_), Err(_)) => a.cmp(b),
+fn by_number(a: &str, b: &str, decimal: Decimal) -> Ordering {
+    match (number(a, decimal), number(b, decimal)) {
+        // 0 is -0.
+        (Some(x), Some(y)) => (x + 0.0).total_cmp(&(y + 0.0)).then(a.cmp(b)),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => a.cmp(b),
     }
 }
 
-fn one_number(a: &str, b: &str) -> bool {
-    let number = |text: &str| text.parse::<f64>().ok().filter(|number| number.abs() <= EXACT);
-    number(a).is_some_and(|x| number(b) == Some(x))
+fn one_number(a: &str, b: &str, decimal: Decimal) -> bool {
+    exact(a, decimal).is_some_and(|x| exact(b, decimal) == Some(x))
 }
 
 #[cfg(test)]
@@ -59,12 +58,13 @@ mod tests {
 
     #[test]
     fn equal_numbers_are_one_value_and_long_identifiers_are_not() {
-        let distinct = Distinct::of(["1.0", "b", "10", "1", "9", "01", "a", "1"].into_iter());
+        let distinct = Distinct::of(["1.0", "b", "10", "1", "9", "01", "a", "1"].into_iter(), Decimal::Point);
         assert_eq!(distinct.names, ["1", "9", "10", "a", "b"]);
         assert_eq!(distinct.of, [0, 4, 2, 0, 1, 0, 3, 0]);
         assert_eq!(distinct.merged, [["01", "1", "1.0"]]);
         // Both are 1e20 as a float.
-        let long = Distinct::of(["100000000000000000000", "100000000000000000001"].into_iter());
+        let long =
+            Distinct::of(["100000000000000000000", "100000000000000000001"].into_iter(), Decimal::Point);
         assert_eq!((long.names.len(), long.merged.len()), (2, 0));
     }
 }

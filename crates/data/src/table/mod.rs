@@ -9,6 +9,7 @@ pub(crate) mod distinct;
 pub(crate) mod example;
 mod infer;
 mod moments;
+mod overflow;
 mod profile;
 mod schema;
 mod schema_file;
@@ -18,11 +19,11 @@ pub(crate) mod values;
 
 pub(crate) use columns::refusal;
 pub use columns::{Columns, Entries, RowError};
-pub use infer::{Comments, Wishes, infer};
+pub use infer::{Inferred, Request, infer};
 pub use moments::{LEAST_VALUES, Moments};
 pub use profile::{Profile, Profiles};
 pub use schema::{
     Categories, Category, Column, Decimal, Kind, Label, MissingCategory, MissingNumber, NotNumbers, Number,
     Schema, SchemaError, Standard, Unknown,
 };
-pub use standards::{Clipped, StandardsError, standards};
+pub use standards::{Remark, StandardsError, standards};

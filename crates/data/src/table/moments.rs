@@ -87,7 +87,8 @@ impl Moments {
     }
 }
 
-/// Centre and scale of these values, NaN for a missing one.
+/// Centre and scale of these values, NaN for a missing one. `all` are those of the whole column, test rows included: if one of
+/// them is beyond 1e100, sums are taken in units of the largest.
 pub(crate) fn pooled(values: &[f64], all: &[f64]) -> Standard {
     let seen: Vec<f64> = values.iter().copied().filter(|x| !x.is_nan()).collect();
     let count = seen.len().max(1) as f64;
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn few_values_are_not_told_and_false_moments_are_refused() {
+    fn moments_of_few_values_are_not_sent_and_false_ones_are_refused() {
         assert_eq!(Moments::of((0..9).map(f64::from)), Moments::default());
         let ten = Moments::of((0..10).map(f64::from).chain([f64::NAN]));
         assert_eq!((ten.count, ten.mean, ten.squares), (10, 4.5, 82.5));

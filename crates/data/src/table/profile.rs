@@ -4,7 +4,7 @@ use super::schema::{Decimal, MISSING};
 use super::values::{Missing, number};
 use crate::decode::Flaw;
 use crate::decode::table::Table;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 /// More different texts than this make a column an identifier, not a category.
 pub(crate) const CATEGORIES: usize = 64;
@@ -22,11 +22,15 @@ pub struct Profile {
     pub points: u64,
     /// Number of further numbers, with a decimal comma.
     pub commas: u64,
+    /// Number of those that may as well have a thousands separator, such as 2,592.
+    pub grouped: u64,
     /// Whether a number has a decimal point.
     pub with_point: bool,
     /// Number of other texts.
     pub texts: u64,
-    /// Row, line and text of the first value that is not a number with a point.
+    /// Row and text of the first number with a decimal comma.
+    pub first_comma: Option<(u64, String)>,
+    /// Row and text of the first value that is not a number.
     pub first_text: Option<(u64, String)>,
     /// The least and the greatest number.
     pub range: Option<[f64; 2]>,
@@ -36,6 +40,8 @@ pub struct Profile {
     pub many: bool,
     /// The first different values, in the order of the file.
     pub examples: Vec<String>,
+    /// The whole numbers so far, as long as each occurs once; `None` as soon as one is repeated or a value is none.
+    different: Option<HashSet<u64>>,
 }
 
 /// What the columns of one file hold.
@@ -53,6 +59,10 @@ pub struct Profiles {
     pub columns: Vec<Profile>,
 }
 
+/// Fewer values than this are often all different.
+const FEWEST_DIFFERENT: u64 = 20;
+/// Number of different whole numbers after which no more are compared.
+const MOST_DIFFERENT: usize = 100_000;
 /// Examples that are shown of a column.
 const EXAMPLES: usize = 3;
 /// Longest text that is kept as a category, in bytes.
@@ -121,13 +131,21 @@ impl Profile {
             points: 0,
             with_point: false,
             commas: 0,
+            grouped: 0,
             texts: 0,
+            first_comma: None,
             first_text: None,
             range: None,
             distinct: BTreeMap::new(),
             many: false,
             examples: Vec::new(),
+            different: Some(HashSet::new()),
         }
+    }
+
+    /// Whether every row has another whole number, as in an index or a list of patients' numbers.
+    pub fn identifies(&self) -> bool {
+        self.different.is_some() && self.present() >= FEWEST_DIFFERENT
     }
 
     /// Number of values that are not missing.
@@ -144,19 +162,33 @@ impl Profile {
             self.missing += 1;
             return;
         } else {
-            self.first_text.get_or_insert_with(|| (row, field.to_owned()));
             found = number(field, Decimal::Comma);
-            match found {
-                Some(_) => self.commas += 1,
-                None => self.texts += 1,
-            }
+            let (count, first) = match found {
+                Some(_) => (&mut self.commas, &mut self.first_comma),
+                None => (&mut self.texts, &mut self.first_text),
+            };
+            *count += 1;
+            first.get_or_insert_with(|| (row, field.to_owned()));
+            self.grouped += u64::from(found.is_some() && grouped(field));
         }
+        self.compare(found);
         if let Some(x) = found {
             let [least, greatest] = self.range.unwrap_or([x, x]);
             self.range = Some([least.min(x), greatest.max(x)]);
         }
         if !self.many {
             self.count(field, most);
+        }
+    }
+
+    /// Keeps a whole number if it occurs for the first time.
+    fn compare(&mut self, found: Option<f64>) {
+        let Some(different) = &mut self.different else { return };
+        let whole = found.filter(|x| x.fract() == 0.0);
+        let new =
+            whole.is_some_and(|x| different.len() == MOST_DIFFERENT || different.insert((x + 0.0).to_bits()));
+        if !new {
+            self.different = None;
         }
     }
 
@@ -182,7 +214,11 @@ impl Profile {
         self.points += other.points;
         self.with_point |= other.with_point;
         self.commas += other.commas;
+        self.grouped += other.grouped;
         self.texts += other.texts;
+        // The same numbers may identify other rows in another file.
+        self.different = self.different.filter(|_| other.different.is_some());
+        self.first_comma = self.first_comma.or_else(|| other.first_comma.clone());
         self.first_text = self.first_text.or_else(|| other.first_text.clone());
         self.range = match (self.range, other.range) {
             (Some([a, b]), Some([c, d])) => Some([a.min(c), b.max(d)]),
@@ -201,4 +237,16 @@ impl Profile {
         self.examples.truncate(EXAMPLES);
         self
     }
+}
+
+/// Whether a number with a comma may have a thousands separator: one to three digits, the first not 0, then three.
+fn grouped(text: &str) -> bool {
+    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    text.trim_start_matches(['+', '-']).split_once(',').is_some_and(|(before, after)| {
+        (1..=3).contains(&before.len())
+            && after.len() == 3
+            && !before.starts_with('0')
+            && digits(before)
+            && digits(after)
+    })
 }

@@ -60,9 +60,9 @@ pub struct Column {
 /// What becomes of a column.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Kind {
-    /// One standardised input.
+    /// One standardised input, and a missing-value indicator if the schema asks for one.
     Number(Number),
-    /// One input per category.
+    /// One input per category, and one for unknown ones if the schema asks for it.
     Category(Categories),
     /// Nothing.
     Ignored,
@@ -347,18 +347,22 @@ impl Number {
     }
 }
 
-/// Fails if two categories share a name or a text.
+/// Fails if two categories share a name or a text, apart from blanks around it, which no field has.
 fn different(categories: &[Category]) -> Result<(), String> {
     let (mut names, mut values) = (BTreeSet::new(), BTreeSet::new());
     for category in categories {
-        if !names.insert(&category.name) {
-            return Err(format!("{:?} is listed twice", category.name));
+        let twice = |text: &String| match text.trim() == text {
+            true => format!("{text:?} is listed twice"),
+            false => format!("{text:?} is listed twice: blanks around a text do not count"),
+        };
+        if !names.insert(category.name.trim()) {
+            return Err(twice(&category.name));
         }
         if category.values.is_empty() {
             return Err(format!("{:?} has no values", category.name));
         }
-        if let Some(twice) = category.values.iter().find(|value| !values.insert(*value)) {
-            return Err(format!("the value {twice:?} is listed twice"));
+        if let Some(value) = category.values.iter().find(|value| !values.insert(value.trim())) {
+            return Err(format!("the value {}", twice(value)));
         }
     }
     Ok(())

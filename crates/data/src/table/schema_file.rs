@@ -258,6 +258,16 @@ mod tests {
             ("[\"Rio\", \"Ulm\"]", "[\"Rio\", \"Rio\"]", "column \"town\": \"Rio\" is listed twice"),
             (
                 "[\"Rio\", \"Ulm\"]",
+                "[\"Rio\", \" Rio\"]",
+                "column \"town\": \" Rio\" is listed twice: blanks around a text do not count",
+            ),
+            (
+                "\"1\"",
+                "\"no \"",
+                "label \"sick\": the value \"no \" is listed twice: blanks around a text do not count",
+            ),
+            (
+                "[\"Rio\", \"Ulm\"]",
                 "[]",
                 "column \"town\": no categories; list at least one, or set kind = \"ignored\"",
             ),

@@ -64,36 +64,57 @@ pub enum StandardsError {
     },
 }
 
-/// A client whose statistics of a column were limited.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Clipped {
-    /// The column.
-    pub column: String,
-    /// The client.
-    pub client: ClientId,
+/// What an operator should know about the centre and scale of a column.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Remark {
+    /// A client whose moments were limited.
+    Limited {
+        /// The column.
+        column: String,
+        /// The client.
+        client: ClientId,
+    },
+    /// A column whose scale is 0, so that its input is 0 in every row.
+    NoEffect {
+        /// The column.
+        column: String,
+        /// The value of all clients; `None` if some have others, which do not count in hardened mode.
+        constant: Option<f64>,
+    },
 }
 
-impl fmt::Display for Clipped {
+impl fmt::Display for Remark {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { column, client } = self;
-        write!(
-            f,
-            "column {column:?}: the mean or deviation of client {client} is far from that of the others and is limited; \
-             check its file, or set bounds, or centre and scale, in the schema"
-        )
+        match self {
+            Self::Limited { column, client } => write!(
+                f,
+                "column {column:?}: the mean or deviation of client {client} is far from that of the others and is limited; \
+                 check its file, or set bounds, or centre and scale, in the schema"
+            ),
+            Self::NoEffect { column, constant: Some(value) } => write!(
+                f,
+                "column {column:?} has no effect: all values are {value}; if others may come, set centre and scale in the \
+                 schema"
+            ),
+            Self::NoEffect { column, constant: None } => write!(
+                f,
+                "column {column:?} has no effect: most clients have one and the same value, and hardened mode does not let \
+                 the others decide centre and scale; set bounds, or centre and scale, in the schema, or kind = \"ignored\""
+            ),
+        }
     }
 }
 
-/// Centre and scale of a schema's open columns from the moments of each client, and whose moments were limited.
+/// Centre and scale of a schema's open columns from the moments of each client, and remarks on them.
 pub fn standards(
     schema: &Schema,
     clients: &BTreeMap<ClientId, Vec<Moments>>,
     mode: Mode,
-) -> Result<(Vec<Standard>, Vec<Clipped>), StandardsError> {
-    let mut limited = Vec::new();
+) -> Result<(Vec<Standard>, Vec<Remark>), StandardsError> {
+    let mut remarks = Vec::new();
     let standard = |(place, (name, number)): (usize, (&str, &Number))| {
-        let told = clients.iter().filter_map(|(client, columns)| Some((*client, *columns.get(place)?)));
-        let known: Vec<(ClientId, Moments)> = told.filter(|(_, moments)| moments.count > 0).collect();
+        let sent = clients.iter().filter_map(|(client, columns)| Some((*client, *columns.get(place)?)));
+        let known: Vec<(ClientId, Moments)> = sent.filter(|(_, moments)| moments.count > 0).collect();
         if known.is_empty() {
             return Err(StandardsError::NoValues(name.to_owned()));
         }
@@ -105,20 +126,29 @@ pub fn standards(
             return Err(StandardsError::FewClients { column: name.to_owned(), clients });
         }
         let (names, mut known): (Vec<ClientId>, Vec<Moments>) = known.into_iter().unzip();
+        let unlimited = combined(&known, mode);
         if mode == Mode::Hardened {
             let beyond;
             (known, beyond) = clipped(&known, number.bounds.is_some());
             let beyond = names.iter().zip(beyond).filter(|(_, beyond)| *beyond);
-            limited.extend(beyond.map(|(client, _)| Clipped { column: name.to_owned(), client: *client }));
+            remarks.extend(
+                beyond.map(|(client, _)| Remark::Limited { column: name.to_owned(), client: *client }),
+            );
         }
         let found = combined(&known, mode);
         match flaw(found, &known, number.bounds) {
             Some(why) => Err(StandardsError::Scale { column: name.to_owned(), scale: found.scale, why }),
             None => Ok(found),
         }
+        .inspect(|found| {
+            if found.scale == 0.0 {
+                let constant = (unlimited.scale == 0.0).then_some(found.centre);
+                remarks.push(Remark::NoEffect { column: name.to_owned(), constant });
+            }
+        })
     };
     let found: Result<Vec<Standard>, _> = schema.open().enumerate().map(standard).collect();
-    Ok((found?, limited))
+    Ok((found?, remarks))
 }
 
 /// The smallest scale of a column with bounds, as a part of their distance.
@@ -234,7 +264,7 @@ mod tests {
             let unit = wide + most - least;
             let mut clients: Vec<_> = honest.iter().map(|&(n, m, d)| (n, m, n as f64 * d * d)).collect();
             clients.insert(place.min(clients.len()), lie);
-            let (found, _) = standards(&schema(), &told(&clients), Mode::Hardened).unwrap();
+            let (found, _) = standards(&schema(), &sent(&clients), Mode::Hardened).unwrap();
             let Standard { centre, scale } = found[0];
             prop_assert!((least - 2.4 * unit..=most + 2.4 * unit).contains(&centre), "{centre}");
             prop_assert!((0.77 * narrow..=9.0 * unit).contains(&scale), "{scale} {narrow} {unit}");
@@ -243,12 +273,39 @@ mod tests {
 
     #[test]
     fn a_client_whose_mean_is_limited_is_named_with_the_column() {
-        let clients = told(&[(100, 1.0, 100.0), (100, 2.0, 100.0), (100, 1e30, 0.0), (100, 3.0, 100.0)]);
+        let clients = sent(&[(100, 1.0, 100.0), (100, 2.0, 100.0), (100, 1e30, 0.0), (100, 3.0, 100.0)]);
         let (found, limited) = standards(&schema(), &clients, Mode::Hardened).unwrap();
         assert!(found[0].centre < 10.0, "{found:?}");
-        assert_eq!(limited, [Clipped { column: "bp".to_owned(), client: 2 }]);
+        assert_eq!(limited, [Remark::Limited { column: "bp".to_owned(), client: 2 }]);
         let (found, limited) = standards(&schema(), &clients, Mode::Paper).unwrap();
         assert!(found[0].centre > 1e29 && limited.is_empty(), "paper mode trusts every client: {found:?}");
+    }
+
+    #[test]
+    fn a_column_that_has_no_effect_is_named_with_what_to_set() {
+        let remarks = |clients: &[(u64, f64, f64)], mode| {
+            let (found, remarks) = standards(&schema(), &sent(clients), mode).unwrap();
+            (found[0].scale, remarks.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        let constant = (100, 0.0, 0.0);
+        let varied = [constant, constant, constant, (100, 1.0, 100.0)];
+        let (scale, said) = remarks(&varied, Mode::Hardened);
+        assert_eq!((scale, said.len()), (0.0, 2));
+        assert_eq!(
+            said[1],
+            "column \"bp\" has no effect: most clients have one and the same value, and hardened mode does not let the \
+             others decide centre and scale; set bounds, or centre and scale, in the schema, or kind = \"ignored\""
+        );
+        for mode in [Mode::Paper, Mode::Hardened] {
+            let (_, said) = remarks(&[constant; 4], mode);
+            assert_eq!(
+                said,
+                [
+                    "column \"bp\" has no effect: all values are 0; if others may come, set centre and scale in the schema"
+                ]
+            );
+        }
+        assert!(remarks(&varied, Mode::Paper).1.is_empty());
     }
 
     fn schema() -> Schema {
@@ -256,22 +313,22 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn told(clients: &[(u64, f64, f64)]) -> BTreeMap<ClientId, Vec<Moments>> {
+    fn sent(clients: &[(u64, f64, f64)]) -> BTreeMap<ClientId, Vec<Moments>> {
         let moments = |&(count, mean, squares): &(u64, f64, f64)| vec![Moments { count, mean, squares }];
         (0..).zip(clients.iter().map(moments)).collect()
     }
 
     #[test]
-    fn a_column_without_values_and_one_that_overflows_are_told_apart() {
+    fn a_column_without_values_and_one_that_overflows_are_different_errors() {
         let found = |clients: &[(u64, f64, f64)]| {
-            standards(&schema(), &told(clients), Mode::Paper).map(|(found, _)| found)
+            standards(&schema(), &sent(clients), Mode::Paper).map(|(found, _)| found)
         };
         let none = (0, 0.0, 0.0);
         assert_eq!(found(&[none; 3]), Err(StandardsError::NoValues("bp".to_owned())));
         assert_eq!(found(&[none, (10, 4.5, 82.5)]).unwrap()[0].centre, 4.5);
         let error = found(&[none, (10, 4.5, 82.5), (100, 1e300, 0.0)]).unwrap_err();
         assert_eq!(error, StandardsError::TooLarge { column: "bp".to_owned(), client: 2 });
-        let error = standards(&schema(), &told(&[none, (10, 4.5, 82.5), (10, 4.5, 82.5)]), Mode::Hardened);
+        let error = standards(&schema(), &sent(&[none, (10, 4.5, 82.5), (10, 4.5, 82.5)]), Mode::Hardened);
         let why = error.unwrap_err().to_string();
         assert!(why.starts_with("column \"bp\": only clients [1, 2] have 10 values"), "{why}");
         assert!(why.ends_with("set both in the schema, or kind = \"ignored\""), "{why}");
@@ -285,16 +342,16 @@ mod tests {
         let mut bounded = schema();
         let Kind::Number(number) = &mut bounded.columns[0].kind else { panic!("a number") };
         number.bounds = Some([0.0, 100.0]);
-        let alike = |squares| told(&[(100, 40.0, squares); 3]);
+        let alike = |squares| sent(&[(100, 40.0, squares); 3]);
         for mode in [Mode::Paper, Mode::Hardened] {
             let error = standards(&bounded, &alike(1e-14), mode).unwrap_err().to_string();
             assert!(error.starts_with("column \"bp\": the clients' statistics give the scale "), "{error}");
             assert!(error.contains("less than 1e-9 of the distance between the bounds 0 and 100"), "{error}");
             assert_eq!(standards(&bounded, &alike(1e-10), mode).map(|(found, _)| found.len()), Ok(1));
-            // A constant column is no input at all.
+            // The input of a constant column is always 0.
             assert_eq!(standards(&bounded, &alike(0.0), mode).map(|(found, _)| found[0].scale), Ok(0.0));
         }
-        let near = told(&[(100, 0.0, 1e-300), (100, 0.0, 0.0), (100, 1e-320, 0.0)]);
+        let near = sent(&[(100, 0.0, 1e-300), (100, 0.0, 0.0), (100, 1e-320, 0.0)]);
         assert!(standards(&schema(), &near, Mode::Paper).is_ok());
         let least = Standard { centre: 0.0, scale: 1e-310 };
         assert!(flaw(least, &[], None).is_some());

@@ -88,7 +88,8 @@ impl Lookup {
     }
 }
 
-fn exact(text: &str, decimal: Decimal) -> Option<f64> {
+/// A number that no other whole number has the same float as.
+pub(crate) fn exact(text: &str, decimal: Decimal) -> Option<f64> {
     number(text, decimal).filter(|number| number.abs() <= EXACT)
 }
 

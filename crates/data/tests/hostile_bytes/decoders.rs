@@ -137,7 +137,9 @@ pub(crate) fn decoders() -> Vec<Decoder> {
                 };
                 let places: Vec<Option<u32>> = (0..100).map(Some).collect();
                 match Columns::read(&table, &schema, &places, 100) {
-                    Ok(columns) => columns.inputs(&schema).iter().all(|input| input.is_finite()),
+                    Ok(columns) => columns
+                        .inputs(&schema)
+                        .map_or(true, |inputs| inputs.iter().all(|input| input.is_finite())),
                     Err(error) => error.to_string().len() > 1,
                 }
             },

@@ -4,7 +4,7 @@ use crate::report::findings::Report;
 use crate::stats::summary::Row;
 
 /// Columns of `table.csv`.
-const COLUMNS: [&str; 26] = [
+const COLUMNS: [&str; 27] = [
     "setting",
     "strategy",
     "seeds",
@@ -22,6 +22,7 @@ const COLUMNS: [&str; 26] = [
     "rounds_to_target",
     "wobble",
     "effective_clients",
+    "median_accuracy",
     "client_mean",
     "client_deviation",
     "worst_decile",
@@ -55,6 +56,7 @@ pub(super) fn table(report: &Report) -> String {
             field(line.rounds_to_target),
             field(line.round_std),
             field(line.effective_clients),
+            field(row.median_accuracy),
             field(row.client_mean),
             field(row.client_deviation),
             field(row.worst_decile),

@@ -78,6 +78,13 @@ impl Table {
         let columns = [
             (!rows.is_empty()).then_some(accuracy),
             column(
+                "median over clients",
+                &format!(
+                    "median of the clients' accuracies on their hold-outs, in %, averaged over the last {LAST} rounds"
+                ),
+                &|row| row.median_accuracy.map(|median| (points(median), median)),
+            ),
+            column(
                 &format!("vs {baseline}"),
                 "paired difference in percentage points, with 95 % confidence interval (Student's t)",
                 &|row| {

@@ -43,7 +43,8 @@ pub(crate) fn client_updates(lines: &[RoundRecord]) -> BTreeMap<ClientId, Client
             }
             None => {}
         }
-        if let Some(screened) = &client.screened {
+        // A rejected update has failed already.
+        if let (Some(screened), None) = (&client.screened, &client.failure) {
             own.scaled += 1;
             let least = own.smallest_factor.map_or(screened.factor, |least| least.min(screened.factor));
             own.smallest_factor = Some(least);

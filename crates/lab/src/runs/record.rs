@@ -22,6 +22,8 @@ pub struct Record {
     pub accuracy: Vec<Option<f64>>,
     /// Accuracy after each of the last rounds.
     pub last: Vec<f64>,
+    /// Median of the clients' accuracies, mean over the last rounds; `None` unless clients evaluated the model in all of them.
+    pub median_accuracy: Option<f64>,
     /// Effective number of clients in every round; `None` if no update was aggregated.
     pub effective: Vec<Option<f64>>,
     /// Client drift in every round; `None` if not recorded.
@@ -147,6 +149,11 @@ impl Record {
         Some(Self {
             last: last.iter().map(|line| line.accuracy).collect::<Option<_>>()?,
             accuracy: lines.iter().map(|line| line.accuracy).collect(),
+            median_accuracy: last
+                .iter()
+                .map(|line| line.median_accuracy)
+                .collect::<Option<Vec<_>>>()
+                .map(|medians| crate::stats::statistics::mean(&medians)),
             effective: lines.iter().map(|line| line.effective_clients).collect(),
             drift: lines.iter().map(|line| line.drift).collect(),
             classes: classes(last),

@@ -60,6 +60,8 @@ pub struct Row {
     /// The same for two or more shared seeds: it decides whether a difference is significant.
     #[serde(skip)]
     pub corrected_p: Option<f64>,
+    /// Median of the clients' accuracies in the last rounds, mean over seeds; `None` if the server evaluated the model.
+    pub median_accuracy: Option<f64>,
     /// Mean accuracy over clients, each on its own label distribution.
     pub client_mean: Option<f64>,
     /// Its standard deviation over clients.
@@ -133,6 +135,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let fair = |part: fn(&fedtvd_core::round::Spread) -> f64| {
         fairness.as_ref().map(|all| mean(&all.iter().map(part).collect::<Vec<_>>()))
     };
+    let medians: Option<Vec<f64>> = records.iter().map(|run| run.median_accuracy).collect();
     let bytes = |part: fn(&Record) -> u64| {
         mean(&records.iter().map(|record| part(record) as f64).collect::<Vec<_>>())
     };
@@ -161,6 +164,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         bootstrap_high: drawn.map(|[_, high]| high),
         p_holm: None,
         corrected_p: differences.as_deref().filter(|pairs| pairs.len() > 1).map(paired),
+        median_accuracy: medians.as_deref().map(mean),
         client_mean: fair(|spread| spread.mean),
         client_deviation: fair(|spread| spread.deviation),
         worst_decile: fair(|spread| spread.worst_decile),

@@ -146,6 +146,17 @@ fn alarms_and_failed_updates_are_noted_and_counted_for_each_client() {
 }
 
 #[test]
+fn a_rejected_update_has_failed_and_was_not_scaled_down() {
+    let record = run_of("scaffold", 1, &[0.5], &[], |lines| {
+        let screened = Screened { part: "control".to_owned(), norm: 5.0, bound: 1.0, factor: 0.0 };
+        lines[0].clients[0].failure = Some(screened.clone().into());
+        lines[0].clients[0].screened = Some(screened);
+    });
+    let rejected = &record.client_updates[&3];
+    assert_eq!((rejected.failed, rejected.scaled, rejected.smallest_factor), (1, 0, None));
+}
+
+#[test]
 fn failed_updates_without_an_alarm_are_noted_with_the_first_reason() {
     let record = run_of("fedavg", 1, &[0.5], &[], |lines| {
         let healthy = lines[0].clients[0].clone();

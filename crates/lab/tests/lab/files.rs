@@ -1,7 +1,8 @@
 //! The files of a report: page, tables, figures and captions.
 
-use crate::runs::{grid, run};
+use crate::runs::{grid, run, run_of};
 use crate::{report, report_with, summary_options};
+use fedtvd_core::round::RoundRecord;
 use fedtvd_lab::report::compact_table::{compact_legend, compact_table};
 use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;
@@ -104,6 +105,25 @@ fn the_table_has_per_client_accuracy_with_its_spread_and_worst_tenth() {
         text.lines().find(|line| line.starts_with("| strategy")).unwrap().split('|').collect();
     let place = |head: &str| heads.iter().position(|cell| cell.trim() == head);
     assert_eq!(place("per-client accuracy").map(|place| place + 1), place("spread"), "{heads:?}");
+}
+
+#[test]
+fn the_median_of_the_clients_accuracies_stands_beside_the_accuracy_where_clients_evaluate() {
+    let judged = |medians: [Option<f64>; 2]| {
+        let change = |lines: &mut [RoundRecord]| {
+            lines.iter_mut().zip(medians).for_each(|(line, median)| line.median_accuracy = median);
+        };
+        report(vec![run_of("fedavg", 1, &[0.5, 0.7], &[], change)])
+    };
+    let file =
+        |report: &Report, name: &str| report.files().into_iter().find(|(own, _)| own == name).unwrap().1;
+    let all = judged([Some(0.3), Some(0.5)]);
+    assert_eq!(all.parts[0].rows[0].median_accuracy, Some(0.4));
+    assert!(file(&all, "report.md").contains("| strategy | accuracy | median over clients |"));
+    assert!(file(&all, "table.csv").lines().next().unwrap().contains(",median_accuracy,"));
+    for partly in [[None, None], [None, Some(0.5)]] {
+        assert!(!file(&judged(partly), "report.md").contains("median over clients"), "{partly:?}");
+    }
 }
 
 #[test]

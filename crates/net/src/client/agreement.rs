@@ -32,11 +32,21 @@ pub(crate) fn largest_job(layout: &Layout) -> u64 {
     12 * layout.len() as u64 + (1 << 20)
 }
 
-/// What would leave the site, in plain words.
-pub fn disclosures(policy: &Policy, welcome: &wire::Welcome, open_columns: usize) -> Vec<String> {
+/// What would leave the site, in plain words. Its data set was compared with this number of references before.
+pub(crate) fn disclosures(
+    policy: &Policy,
+    welcome: &wire::Welcome,
+    open_columns: usize,
+    references: usize,
+) -> Vec<String> {
     let mut leaves = vec!["at enrolment: number of training samples, size of the hold-out".to_owned()];
     match serde_json::from_str(&welcome.ask) {
         Ok(Ask::Nothing) => {}
+        Ok(ask @ (Ask::Distance | Ask::Released)) if references > 0 && !policy.histogram() => leaves.push(format!(
+            "at enrolment: {ask}, if the reference is one of the {references} that this data set was compared with for the same \
+             authority, or if the policy allows another (references = {})",
+            policy.references
+        )),
         Ok(ask) => leaves.push(format!("at enrolment: {ask}")),
         Err(_) => leaves.push("at enrolment: a label statistic that this version does not know".to_owned()),
     }

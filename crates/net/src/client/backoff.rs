@@ -31,6 +31,11 @@ impl Backoff {
         *self = Self::default();
     }
 
+    /// The server answers, but nothing has succeeded yet: delays go on growing.
+    pub(crate) fn connected(&mut self) {
+        self.since = None;
+    }
+
     /// Whether all attempts failed for at least this long.
     pub(crate) fn gives_up(&self, after: Option<Duration>) -> bool {
         after.zip(self.since).is_some_and(|(after, since)| since.elapsed() >= after)
@@ -53,5 +58,8 @@ mod tests {
         assert!(backoff.delay() <= FIRST);
         assert!(backoff.gives_up(Some(Duration::ZERO)) && !backoff.gives_up(None));
         assert!(!backoff.gives_up(Some(Duration::from_secs(3600))));
+        let failed = backoff.failed;
+        backoff.connected();
+        assert!(!backoff.gives_up(Some(Duration::ZERO)) && backoff.failed == failed);
     }
 }

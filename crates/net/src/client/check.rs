@@ -15,7 +15,7 @@ pub struct Checked {
     pub training: usize,
     /// Number of samples that are held out.
     pub holdout: usize,
-    /// What is read of a table, and what would be told about it.
+    /// What is read of a table, and what would be sent about it.
     pub table: Option<TableUse>,
     /// What was done about missing and unknown values.
     pub notes: Vec<String>,
@@ -33,7 +33,9 @@ pub fn check(options: &Options) -> Result<Checked, JoinError> {
     let runtime = runtime.map_err(|error| ConnectionError::Lost(error.to_string()))?;
     let sent = options.sent_log()?;
     let welcome = runtime.block_on(async {
-        let connection = Connection::dial(&address(&options.server)?, &options.security).await?;
+        let address = address(&options.server)?;
+        sent.connect(&address);
+        let connection = Connection::dial(&address, &options.security).await?;
         connection.listed(&sent).hello().await
     })?;
     let data = options.data.read(&welcome.schema)?;
@@ -51,7 +53,7 @@ pub fn check(options: &Options) -> Result<Checked, JoinError> {
         }
         Err(error) => return Err(error.into()),
     };
-    let disclosures = disclosures(&options.policy, &welcome, open);
+    let disclosures = disclosures(&options.policy, &welcome, open, sent.references());
     Ok(Checked {
         welcome,
         training,

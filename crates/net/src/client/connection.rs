@@ -69,6 +69,8 @@ pub enum Task {
 
 /// Timeout of an answer of the server.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
+/// How long an upload waits for its turn.
+const TURN_TIMEOUT: Duration = Duration::from_secs(3600);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// HTTP/2 keep-alive interval and timeout.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
@@ -305,12 +307,17 @@ impl Connection {
         let mut replies = answered(self.client.upload(request), &self.failure).await?;
         let mut sender = Some(sender);
         loop {
-            // Without a timeout: a server with many uploads lets the others wait.
-            let next = replies.message().await.map_err(|status| refused(&status, &self.failure))?;
+            // A server with many uploads lets the others wait before they send.
+            let patience = if sender.is_some() { TURN_TIMEOUT } else { ANSWER_TIMEOUT };
+            let next = tokio::time::timeout(patience, replies.message()).await;
+            let next = next.map_err(|_| ConnectionError::Lost("the server does not answer".to_owned()))?;
+            let next = next.map_err(|status| refused(&status, &self.failure))?;
             match next.and_then(|reply| reply.step) {
                 Some(upload_reply::Step::Receipt(receipt)) => return Ok(receipt),
                 Some(upload_reply::Step::Proceed(wire::Proceed { offset })) => {
-                    let Some(sender) = sender.take() else { continue };
+                    let Some(sender) = sender.take() else {
+                        return Err(ConnectionError::Lost("the server asks twice for an update".to_owned()));
+                    };
                     let Some(first) = usize::try_from(offset).ok().filter(|first| *first <= bytes.len())
                     else {
                         let why = format!("the server has {offset} bytes of an update of {}", bytes.len());

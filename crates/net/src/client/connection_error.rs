@@ -70,6 +70,9 @@ pub(crate) fn lost(error: &(dyn StdError + 'static), failure: &TlsFailure) -> Co
     ConnectionError::Lost(plain(&format!("the connection to the server failed: {}", cause(error))))
 }
 
+/// Said if the connection ended without the farewell of TLS.
+const CLOSED: &str = "the server closed the connection";
+
 /// The innermost cause of an error; the causes around it add only the names of libraries.
 fn cause(error: &(dyn StdError + 'static)) -> String {
     match error.source() {
@@ -79,11 +82,13 @@ fn cause(error: &(dyn StdError + 'static)) -> String {
             .downcast_ref::<std::io::Error>()
             .is_some_and(|e| e.kind() == ErrorKind::UnexpectedEof) =>
         {
-            "the server closed the connection".to_owned()
+            CLOSED.to_owned()
         }
         // A status without a source prints its fields in the form of a program.
-        None => error
-            .downcast_ref::<Status>()
-            .map_or_else(|| error.to_string(), |status| status.message().to_owned()),
+        None => {
+            let status = error.downcast_ref::<Status>();
+            let text = status.map_or_else(|| error.to_string(), |status| status.message().to_owned());
+            if text.contains("close_notify") { CLOSED.to_owned() } else { text }
+        }
     }
 }

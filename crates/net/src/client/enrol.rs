@@ -1,11 +1,12 @@
 //! Enrols a site. One that lies about evaluations claims a hold-out as large as the server lets it claim.
 
 use crate::client::join::JoinError;
+use crate::client::outgoing::reference_key;
 use crate::client::sent_log::SentLog;
 use crate::client::site::Site;
 use crate::client::{Connection, ConnectionError, SiteError};
 use crate::wire;
-use fedtvd_run::directory::sha256;
+use fedtvd_core::labels::Ask;
 
 /// The largest hold-out that any server accepts.
 const LARGEST: u64 = 1 << 40;
@@ -22,7 +23,7 @@ pub(crate) async fn enrol(
 ) -> Result<(), JoinError> {
     let ask = serde_json::from_str(&survey.ask)
         .map_err(|error| SiteError::Unreadable { what: "a survey", why: error.to_string() })?;
-    sent.check_survey(site.policy(), ask, &sha256(survey.reference.as_bytes()))?;
+    sent.check_survey(ask, &reference_key(ask == Ask::Released, &survey.reference))?;
     let reference = &survey.reference;
     if site.evaluates_honestly() {
         connection.enrol_for(site.enrolment(run, survey)?, reference).await?;

@@ -29,7 +29,7 @@ pub struct Options {
     pub attack: Option<Attack>,
     /// What the site agrees to.
     pub policy: Policy,
-    /// SHA-256 of the authority's certificate, by which the site remembers what it disclosed; empty without TLS.
+    /// SHA-256 of the authority's certificates, by which the site remembers what it disclosed; empty without TLS.
     pub authority: String,
     /// The name of its data in `sent.jsonl`, by which the site remembers what it disclosed.
     pub data_name: String,
@@ -46,8 +46,8 @@ impl Options {
 
     /// The list of what leaves the site.
     pub(crate) fn sent_log(&self) -> Result<Arc<SentLog>, FileError> {
-        let (path, server) = (self.folder.join("sent.jsonl"), self.server.clone());
-        Ok(Arc::new(SentLog::open(path, server, self.authority.clone(), self.data_name.clone())?))
+        let (authority, data) = (self.authority.clone(), self.data_name.clone());
+        Ok(Arc::new(SentLog::open(self.folder.join("sent.jsonl"), authority, data, self.policy.clone())?))
     }
 }
 
@@ -120,6 +120,16 @@ const FINAL: [&str; 8] = [
 const OUTDATED: &str = "profile-statistic";
 
 impl JoinError {
+    /// Whether it is a mistake of the server's operator, if the client has joined before: another data set or model, or an
+    /// earlier list of clients.
+    fn mistake(&self) -> bool {
+        match self {
+            Self::Connection(ConnectionError::Refused { code, .. }) => code == "unknown-certificate",
+            Self::Site(SiteError::Shape { .. } | SiteError::Classes { .. }) => true,
+            _ => false,
+        }
+    }
+
     /// Whether another attempt may succeed.
     pub(crate) fn passing(&self) -> bool {
         match self {
@@ -171,7 +181,8 @@ pub async fn join(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Resu
                 let (stored, refused) = (stored.load(Relaxed), refused.load(Relaxed));
                 return Ok(Outcome { rounds, model_hash, stored, refused });
             }
-            Err(error) if !error.passing() || session.backoff.gives_up(options.give_up) => return Err(error),
+            Err(error) if session.backoff.gives_up(options.give_up) => return Err(error),
+            Err(error) if !(error.passing() || session.joined && error.mistake()) => return Err(error),
             Err(error) => {
                 report(&Progress::Waiting(error.to_string()));
                 tokio::time::sleep(session.backoff.delay()).await;

@@ -1,10 +1,10 @@
 //! The client: it connects to a server, trains on its site's data, and sends updates.
 //!
-//! `join` is the client's main loop, `session` one connection of it, `connection` speaks the protocol over a `tls_stream`, `site` holds the data and
-//! trains, `site_data` reads tables with the server's schema, `site_table` and `pinned_schema` check it before anything
-//! about a table leaves, `enrol` answers surveys, `newest_server` notices copies of a server, and `backoff` delays
-//! attempts to reconnect. `policy` says what a site agrees
-//! to, `agreement` compares it with what the server announces, and `sent_log` lists what left, in the words of `outgoing`.
+//! `join` is the client's main loop, `session` one connection of it, `connection` speaks the protocol over a `tls_stream`,
+//! `site` holds the data and trains, `site_data` reads tables with the server's schema, `site_table` and `pinned_schema`
+//! check it before anything about a table leaves, `enrol` answers surveys, `newest_server` notices copies of a server, and
+//! `backoff` delays attempts to reconnect. `policy` says what a site agrees to, `agreement` compares it with what the
+//! server announces, `sent_log` lists what left, in the words of `outgoing`, and `sent_memory` remembers what the policy counts.
 
 mod agreement;
 mod backoff;
@@ -18,6 +18,7 @@ mod outgoing;
 mod pinned_schema;
 mod policy;
 mod sent_log;
+mod sent_memory;
 mod session;
 mod site;
 mod site_data;
@@ -25,7 +26,6 @@ mod site_table;
 mod table_use;
 mod tls_stream;
 
-pub use agreement::disclosures;
 pub use backoff::Backoff;
 pub use check::{Checked, check};
 pub use connection::{Connection, Security, Task};

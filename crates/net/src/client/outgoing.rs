@@ -1,11 +1,14 @@
 //! What each message of a client says, in plain words, for `sent.jsonl`. Every request of the protocol that a client can make
 //! has its sentence here; `docs/security.md` has the same list.
 
-use crate::client::sent_log::UPLOAD;
+use crate::client::sent_log::{EVALUATION, FAIL, UPLOAD};
 use crate::wire;
 use fedtvd_core::labels::Statistic;
 use fedtvd_run::directory::sha256;
 use prost::Message;
+
+/// The first words about an update itself, in contrast to its announcement.
+pub(crate) const UPDATE: &str = "update of round";
 
 /// A message about to be sent.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -16,8 +19,13 @@ pub(crate) struct Outgoing {
     pub(crate) content: String,
     /// Its size.
     pub(crate) bytes: usize,
-    /// SHA-256 of the reference distribution to which a distance is disclosed.
+    /// The key of the reference distribution to which a distance is disclosed ([`reference_key`]).
     pub(crate) reference: Option<String>,
+}
+
+/// What a disclosed distance is remembered by: each of the two kinds of distance to each reference is one disclosure.
+pub(crate) fn reference_key(released: bool, reference: &str) -> String {
+    if released { sha256(format!("released {reference}").as_bytes()) } else { sha256(reference.as_bytes()) }
 }
 
 impl Outgoing {
@@ -32,19 +40,20 @@ impl Outgoing {
         Self::new("Hello", content, hello)
     }
 
-    pub(crate) fn columns(told: &wire::ColumnStatistics) -> Self {
-        let sent = told.columns.iter().filter(|column| column.count > 0).count();
+    pub(crate) fn columns(statistics: &wire::ColumnStatistics) -> Self {
+        let sent = statistics.columns.iter().filter(|column| column.count > 0).count();
         let content = format!(
             "number of training samples: {}; count, mean and sum of squared deviations of {sent} columns; nothing about {} \
              columns with too few values",
-            told.size,
-            told.columns.len() - sent
+            statistics.size,
+            statistics.columns.len() - sent
         );
-        Self::new("Columns", content, told)
+        Self::new("Columns", content, statistics)
     }
 
     /// `reference` is the survey's, as text.
     pub(crate) fn enrolment(enrolment: &wire::Enrolment, reference: &str) -> Self {
+        let released = matches!(serde_json::from_str(&enrolment.statistic), Ok(Statistic::Released(_)));
         let (words, compared) = match serde_json::from_str(&enrolment.statistic) {
             Ok(Statistic::Nothing) => ("no label statistic".to_owned(), false),
             Ok(Statistic::Distance(d)) => {
@@ -65,7 +74,7 @@ impl Outgoing {
             "number of training samples: {}; size of the hold-out: {}; {words}",
             enrolment.size, enrolment.holdout
         );
-        let reference = compared.then(|| sha256(reference.as_bytes()));
+        let reference = compared.then(|| reference_key(released, reference));
         Self { reference, ..Self::new("Enrol", content, enrolment) }
     }
 
@@ -85,7 +94,7 @@ impl Outgoing {
         let (round, hash) = (ticket.round.saturating_add(1), &ticket.hash);
         let rest = if offset > 0 { format!(", from byte {offset} on") } else { String::new() };
         let content = format!(
-            "update of round {round}{rest}: the trained model, vectors that the strategy sends with it, number of steps, reach, mean \
+            "{UPDATE} {round}{rest}: the trained model, vectors that the strategy sends with it, number of steps, reach, mean \
              training loss of the first and of the last epoch; SHA-256 {hash}"
         );
         let bytes = ticket.bytes.saturating_sub(offset) as usize;
@@ -94,7 +103,7 @@ impl Outgoing {
 
     pub(crate) fn failure(failure: &wire::Failure) -> Self {
         let content = format!("no update in round {}: {}", failure.round.saturating_add(1), failure.why);
-        Self::new("Fail", content, failure)
+        Self::new(FAIL, content, failure)
     }
 
     pub(crate) fn counts(counts: &wire::Counts) -> Self {
@@ -106,7 +115,7 @@ impl Outgoing {
             counts.total,
             counts.loss
         );
-        Self::new("Judge", content, counts)
+        Self::new(EVALUATION, content, counts)
     }
 
     pub(crate) fn declined(declined: &wire::Declined) -> Self {

@@ -15,6 +15,8 @@ use std::path::{Path, PathBuf};
 /// The first schema of a run, in a file of the site's state folder.
 #[derive(Clone, Debug)]
 pub(crate) struct PinnedSchema {
+    /// The run's name.
+    pub(crate) run: String,
     path: PathBuf,
     record: Record,
 }
@@ -32,13 +34,15 @@ impl PinnedSchema {
     /// more than centres and scales. The run's name must be safe as a file's.
     pub(crate) fn open(folder: &Path, run: &str, client: u32, schema: &str) -> Result<Self, SiteError> {
         let path = folder.join(run).join(format!("table-{client}.json"));
+        let run = run.to_owned();
         let pinned = match std::fs::read(&path) {
             Ok(bytes) => {
                 let record = serde_json::from_slice(&bytes).map_err(io::Error::from);
-                Self { record: record.map_err(doing("reading", &path))?, path }
+                Self { run, record: record.map_err(doing("reading", &path))?, path }
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let pinned = Self { record: Record { schema: schema.to_owned(), statistics: None }, path };
+                let record = Record { schema: schema.to_owned(), statistics: None };
+                let pinned = Self { run, record, path };
                 pinned.store()?;
                 pinned
             }
@@ -54,14 +58,14 @@ impl PinnedSchema {
         let added =
             |first: Schema, now: Schema| (first == now || first.standards_in(&now).is_some()).then_some(());
         let same = parsed(&self.record.schema).zip(parsed(schema)).and_then(|(first, now)| added(first, now));
-        same.ok_or_else(|| SiteError::SchemaChanged { pinned: self.path.clone() })
+        same.ok_or_else(|| SiteError::SchemaChanged { pinned: self.path.clone(), new_run: false })
     }
 
     /// Records the statistics before they are sent; fails if others were sent before.
     pub(crate) fn send(&mut self, statistics: &wire::ColumnStatistics) -> Result<(), SiteError> {
         let wire::ColumnStatistics { size, columns, .. } = statistics;
         let numbers =
-            columns.iter().flat_map(|told| [told.count, told.mean.to_bits(), told.squares.to_bits()]);
+            columns.iter().flat_map(|column| [column.count, column.mean.to_bits(), column.squares.to_bits()]);
         let bytes: Vec<u8> = [*size].into_iter().chain(numbers).flat_map(u64::to_le_bytes).collect();
         let hash = sha256(&bytes);
         match &self.record.statistics {
@@ -109,12 +113,12 @@ mod tests {
     fn statistics_are_sent_again_only_if_they_are_the_same() {
         let folder = tempfile::tempdir().unwrap();
         let open = || PinnedSchema::open(folder.path(), "a", 0, OPEN).unwrap();
-        let told = |mean| {
+        let statistics = |mean| {
             let columns = vec![wire::ColumnStatistic { count: 10, mean, squares: 1.0 }];
             wire::ColumnStatistics { run: "a".to_owned(), size: 20, columns }
         };
-        open().send(&told(0.1)).unwrap();
-        open().send(&told(0.1)).unwrap();
-        assert!(matches!(open().send(&told(0.2)), Err(SiteError::StatisticsChanged { .. })));
+        open().send(&statistics(0.1)).unwrap();
+        open().send(&statistics(0.1)).unwrap();
+        assert!(matches!(open().send(&statistics(0.2)), Err(SiteError::StatisticsChanged { .. })));
     }
 }

@@ -90,10 +90,14 @@ const KEYS: [(&str, &str); 10] = [
     ("epochs", "Greatest number of local epochs per round."),
     ("model-megabytes", "Greatest size of a model."),
     ("memory-megabytes", "Greatest amount of memory that training may take, besides the data."),
-    ("rounds-per-day", "Updates that are sent per day (UTC)."),
+    (
+        "rounds-per-day",
+        "Jobs that are answered per day (UTC), with an update or without, and evaluations of models.",
+    ),
     (
         "min-samples",
-        "Number of training samples below which this site does not train: an update of few samples reveals them.",
+        "Number of training samples below which this site does not train: an update of few samples reveals them. With class\n\
+         # weights of the server, (sum of weights)^2 / (sum of squared weights) over the samples must be at least this.",
     ),
 ];
 
@@ -235,7 +239,23 @@ impl Policy {
         })
     }
 
-    /// Checks whether another update may be sent after this number of them today.
+    /// Checks one more evaluation, after this many today.
+    pub fn check_evaluations(&self, today: u64) -> Result<(), Violation> {
+        unless(today < self.rounds_per_day, || Violation {
+            passing: true,
+            ..Violation::new("another evaluation today".to_owned(), "rounds-per-day", self.rounds_per_day)
+        })
+    }
+
+    /// Checks class weights that the server has chosen: a few samples with most of the weight are as good as alone.
+    pub fn check_effective_samples(&self, samples: f64) -> Result<(), Violation> {
+        unless(samples >= self.min_samples as f64, || {
+            let asked = format!("class weights by which the samples count as {samples:.1}");
+            Violation::new(asked, "min-samples", self.min_samples)
+        })
+    }
+
+    /// Checks one more answered job, after this many today.
     pub fn check_rounds(&self, today: u64) -> Result<(), Violation> {
         unless(today < self.rounds_per_day, || Violation {
             passing: true,

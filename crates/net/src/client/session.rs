@@ -20,6 +20,8 @@ pub(crate) struct Session<'a> {
     options: &'a Options,
     report: &'a (dyn Fn(&Progress) + Sync),
     pub(crate) backoff: Backoff,
+    /// Whether it has ever joined: then a server with other data or another model is a mistake that may be mended.
+    pub(crate) joined: bool,
     unsent: Option<Unsent>,
     table: SiteTable,
     sent: Arc<SentLog>,
@@ -33,6 +35,9 @@ struct Unsent {
     update: Result<Bytes, String>,
 }
 
+/// Surveys that are answered on one connection: a second one follows when the reference is known.
+const SURVEYS: u32 = 4;
+
 /// Refusals after which the server asks for the same again.
 const REPEATED: [&str; 4] = ["too-long", "too-short", "bad-hash", "bad-counts"];
 
@@ -43,12 +48,13 @@ impl<'a> Session<'a> {
         report: &'a (dyn Fn(&Progress) + Sync),
     ) -> Result<Self, FileError> {
         let (backoff, table, sent) = (Backoff::default(), SiteTable::default(), options.sent_log()?);
-        Ok(Self { options, report, backoff, unsent: None, table, sent })
+        Ok(Self { options, report, backoff, joined: false, unsent: None, table, sent })
     }
 
     /// Connects and works until the federation is over or the connection ends.
     pub(crate) async fn connect(&mut self) -> Result<wire::Finished, JoinError> {
         let address = address(&self.options.server)?;
+        self.sent.connect(&address);
         let mut connection = Connection::dial(&address, &self.options.security).await?.listed(&self.sent);
         let welcome = connection.hello().await?;
         check_run(&welcome.run)?;
@@ -77,13 +83,26 @@ impl<'a> Session<'a> {
         connection.receive_at_most(site.largest_job());
         let run = welcome.run.clone();
         report(&Progress::Joined(welcome.clone()));
+        self.joined = true;
+        let mut surveys = 0;
         loop {
-            match connection.pull(&run).await? {
+            let task = connection.pull(&run).await?;
+            self.backoff.connected();
+            match task {
                 // Only accepted work, or no work at all, counts as a success: a server that refuses everything is asked
                 // less and less often.
                 Task::Wait => self.backoff.reset(),
                 Task::Finished(finished) => return Ok(finished),
-                Task::Survey(survey) => enrol(connection, &mut site, &run, &survey, &self.sent).await?,
+                Task::Survey(survey) => {
+                    surveys += 1;
+                    if surveys > SURVEYS {
+                        return Err(ConnectionError::Lost(
+                            "the server asks for surveys without end".to_owned(),
+                        )
+                        .into());
+                    }
+                    enrol(connection, &mut site, &run, &survey, &self.sent).await?;
+                }
                 Task::TooLarge { round, bytes } => {
                     // Model, carried vectors and head of this model are smaller, whatever the policy allows.
                     let most = site.largest_job();
@@ -92,6 +111,7 @@ impl<'a> Session<'a> {
                     return Err(SiteError::Unreadable { what: "a job", why }.into());
                 }
                 Task::Evaluate(round, model) => {
+                    self.check_evaluation(welcome)?;
                     let found;
                     (site, found) = blocking(move || {
                         let found = site.evaluate(&model);
@@ -109,6 +129,16 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Checks a request to evaluate a model. The client connects again, less and less often, while it is not allowed.
+    fn check_evaluation(&self, welcome: &wire::Welcome) -> Result<(), JoinError> {
+        if !welcome.clients_evaluate {
+            let why = "the server asks for an evaluation, which it has not announced".to_owned();
+            return Err(ConnectionError::Lost(why).into());
+        }
+        let allowed = self.options.policy.check_evaluations(self.sent.evaluations_today()?);
+        Ok(allowed.map_err(|violation| ConnectionError::Lost(violation.to_string()))?)
+    }
+
     /// Trains, unless it was done before, and sends the update.
     async fn train(
         &mut self,
@@ -119,12 +149,12 @@ impl<'a> Session<'a> {
         connection: &mut Connection,
     ) -> Result<Site, JoinError> {
         let (run, hash) = (&welcome.run, sha256(&job));
-        if let Err(violation) = self.options.policy.check_rounds(self.sent.updates_today()) {
-            self.refuse(connection, run, round, violation).await?;
-            return Ok(site);
-        }
         if self.unsent.as_ref().is_none_or(|unsent| unsent.job != hash) {
-            (self.report)(&Progress::Training(round + 1));
+            if let Err(violation) = self.options.policy.check_rounds(self.sent.jobs_today()?) {
+                self.refuse(connection, run, round, violation).await?;
+                return Ok(site);
+            }
+            (self.report)(&Progress::Training(round.saturating_add(1)));
             let trained;
             (site, trained) = blocking(move || {
                 let trained = site.train(&job);
@@ -149,7 +179,7 @@ impl<'a> Session<'a> {
                 let ticket =
                     wire::Ticket { run: run.clone(), round, client, hash, bytes: length, continues: true };
                 let sent = connection.upload(ticket, bytes.clone()).await;
-                sent.map(|_| (self.report)(&Progress::Sent(round + 1)))
+                sent.map(|_| (self.report)(&Progress::Sent(round.saturating_add(1))))
             }
         };
         if sent.is_ok() {
@@ -169,7 +199,7 @@ impl<'a> Session<'a> {
     ) -> Result<(), JoinError> {
         connection.fail(run, round, violation.to_string()).await?;
         if violation.passing {
-            (self.report)(&Progress::Declined(round + 1, violation));
+            (self.report)(&Progress::Declined(round.saturating_add(1), violation));
             return Ok(());
         }
         Err(violation.into())
@@ -181,9 +211,14 @@ impl<'a> Session<'a> {
         connection: &mut Connection,
         welcome: &wire::Welcome,
     ) -> Result<(), JoinError> {
-        let Some(lease) = connection.lease else { return Ok(()) };
         let folder = &self.options.folder;
         let known = newest_server::largest(folder, welcome);
+        let Some(lease) = connection.lease else {
+            return known.map_or(Ok(()), |_| Err(newest_server::outdated(folder, welcome).into()));
+        };
+        if newest_server::from_the_future(lease) {
+            return Err(newest_server::wrong_clock(lease).into());
+        }
         connection.largest_lease = known.max(Some(lease));
         if known.is_some_and(|known| known > lease) {
             // The server refuses this request and logs it for its operator.

@@ -99,11 +99,15 @@ pub enum SiteError {
     /// Another schema than before.
     #[error(
         "the server sent another schema than at first, which differs in more than centres and scales; a server that changes \
-         it can learn values from the differences of statistics. Ask the operator why; the first one is in {}", .pinned.display()
+         it can learn values from the differences of statistics. Ask the operator why; the first one is in {}{}",
+        .pinned.display(),
+        if *.new_run { ". This one is of a new run: to see it, use join --check; to agree, start join again" } else { "" }
     )]
     SchemaChanged {
         /// The file with the first one.
         pinned: PathBuf,
+        /// Whether it is the schema of another run, which a new client would accept.
+        new_run: bool,
     },
     /// Other statistics than before.
     #[error(
@@ -224,11 +228,6 @@ impl Site {
         })
     }
 
-    /// What it agrees to.
-    pub(crate) fn policy(&self) -> &Policy {
-        &self.policy
-    }
-
     /// Whether it reports what it finds when it evaluates a model.
     pub(crate) fn evaluates_honestly(&self) -> bool {
         !self.attack.is_some_and(|attack| attack.acts_on(Place::Evaluation))
@@ -276,6 +275,9 @@ impl Site {
     fn check(&self, job: &Job) -> Result<(), Violation> {
         self.policy.check_strategy(&job.offer.strategy)?;
         self.policy.check_local(&job.offer.local)?;
+        if let Some(samples) = job.offer.class_weights.effective_samples(&self.data.counts) {
+            self.policy.check_effective_samples(samples)?;
+        }
         let batch = job.offer.local.batch.min(self.data.rows.len());
         // The layers were checked when the site was made.
         check_network(&self.policy, &self.network, &self.layout, batch).unwrap_or(Ok(()))
@@ -364,7 +366,7 @@ mod tests {
         let data = SiteData::Samples { samples, class_names };
         let readable = data.read("").unwrap();
         let security = Security::Claimed("0".to_owned());
-        let policy = Policy { min_samples: 4, ..Policy::default() };
+        let policy = Policy { min_samples: 2, ..Policy::default() };
         let options = Options { policy, ..Options::new(String::new(), security, data, folder) };
         Site::new(&welcome, &options, &readable).unwrap()
     }

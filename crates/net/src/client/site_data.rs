@@ -40,9 +40,9 @@ pub struct Readable {
     pub samples: Arc<Samples>,
     /// Names of its classes.
     pub class_names: Vec<String>,
-    /// What was done about missing and unknown values, and which columns the server will hear nothing about.
+    /// What was done about missing and unknown values, and of which columns no statistics are sent.
     pub notes: Vec<String>,
-    /// What is read and told, of a table.
+    /// What is read of a table, and what is sent about it.
     pub table: Option<TableUse>,
     /// The table, until its centres and scales are known.
     open: Option<(Schema, Loaded)>,
@@ -71,13 +71,13 @@ impl SiteData {
                 let (samples, class_names) = (Arc::clone(&loaded.samples), loaded.class_names.clone());
                 let mut notes = warnings(&schema);
                 notes.extend(loaded.notes.clone());
-                let told = moments(&schema, &loaded);
-                let few = schema.open().zip(&told).filter(|(_, moments)| moments.count == 0);
+                let sent = moments(&schema, &loaded);
+                let few = schema.open().zip(&sent).filter(|(_, moments)| moments.count == 0);
                 notes.extend(few.map(|((name, _), _)| {
                     format!("{name}: fewer than {LEAST_VALUES} values; no statistics of them are sent")
                 }));
-                let table = Some(TableUse::of(&schema, &told));
-                let open = (!told.is_empty()).then_some((schema, loaded));
+                let table = Some(TableUse::of(&schema, &sent));
+                let open = (!sent.is_empty()).then_some((schema, loaded));
                 Ok(Readable { samples, class_names, notes, table, open })
             }
         }
@@ -120,10 +120,10 @@ impl Readable {
             |&Moments { count, mean, squares }: &Moments| wire::ColumnStatistic { count, mean, squares };
         let columns: Vec<wire::ColumnStatistic> = moments(schema, loaded).iter().map(column).collect();
         let size = loaded.samples.train_rows() as u64;
-        let told = wire::ColumnStatistics { run: run.to_owned(), size, columns };
-        pinned.send(&told)?;
+        let statistics = wire::ColumnStatistics { run: run.to_owned(), size, columns };
+        pinned.send(&statistics)?;
         let complete = loop {
-            match connection.columns(told.clone()).await? {
+            match connection.columns(statistics.clone()).await? {
                 text if text.is_empty() => {}
                 text => break text,
             }
@@ -141,7 +141,7 @@ impl Readable {
 
 impl Connection {
     /// Sends the statistics of a table's open columns; the complete schema, or an empty text if it is not known yet.
-    pub async fn columns(&mut self, told: wire::ColumnStatistics) -> Result<String, ConnectionError> {
-        Ok(self.send_columns(told).await?.schema)
+    pub async fn columns(&mut self, statistics: wire::ColumnStatistics) -> Result<String, ConnectionError> {
+        Ok(self.send_columns(statistics).await?.schema)
     }
 }

@@ -4,7 +4,7 @@ use crate::client::join::blocking;
 use crate::client::pinned_schema::PinnedSchema;
 use crate::client::site::{Site, check_run};
 use crate::client::site_data::Readable;
-use crate::client::{Connection, JoinError, Options, Progress, SiteData};
+use crate::client::{Connection, JoinError, Options, Progress, SiteData, SiteError};
 use crate::wire;
 
 /// What was read so far.
@@ -27,7 +27,12 @@ impl SiteTable {
     ) -> Result<Readable, JoinError> {
         check_run(&welcome.run)?;
         if let Some(first) = &self.first {
-            first.check(&welcome.schema)?;
+            first.check(&welcome.schema).map_err(|error| match error {
+                SiteError::SchemaChanged { pinned, .. } => {
+                    SiteError::SchemaChanged { pinned, new_run: first.run != welcome.run }
+                }
+                error => error,
+            })?;
         }
         // A table is read again only if the schema has changed, which it does once, when it is completed.
         let again = self.read.as_ref().is_none_or(|(schema, _)| *schema != welcome.schema);

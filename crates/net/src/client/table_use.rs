@@ -5,7 +5,7 @@ use crate::client::SiteError;
 use fedtvd_data::table::{Kind, Moments, Schema};
 use std::fmt;
 
-/// What is read of a table, and what is told about it.
+/// What is read of a table, and what is sent about it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableUse {
     /// The columns that become inputs.
@@ -22,9 +22,9 @@ const MANY: usize = 64;
 const PRINTED: usize = 50;
 
 impl TableUse {
-    /// What a schema reads and tells, given the moments of its open columns.
-    pub(crate) fn of(schema: &Schema, told: &[Moments]) -> Self {
-        let sent = schema.open().zip(told).filter(|(_, moments)| moments.count > 0);
+    /// What is read with a schema, and what is sent, given the moments of its open columns.
+    pub(crate) fn of(schema: &Schema, moments: &[Moments]) -> Self {
+        let sent = schema.open().zip(moments).filter(|(_, moments)| moments.count > 0);
         Self {
             columns: schema.used().map(|column| column.name.clone()).collect(),
             label: schema.label.column.clone(),

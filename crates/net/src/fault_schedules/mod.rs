@@ -22,6 +22,7 @@ mod journal;
 mod network;
 mod plan;
 mod receiving;
+mod request;
 mod run;
 mod seeds;
 mod simulated;

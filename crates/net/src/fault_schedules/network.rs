@@ -3,6 +3,7 @@
 use crate::fault_schedules::client::{Client, Connection, Next, Unsent};
 use crate::fault_schedules::clock;
 use crate::fault_schedules::receiving::Receiving;
+use crate::fault_schedules::request::{Content, Reply, Request};
 use crate::fault_schedules::trace::trace;
 use crate::fault_schedules::world::{POLL, World};
 use crate::federation::Coordinator;
@@ -23,62 +24,6 @@ pub(super) struct Network {
     /// Connections on which a client has enrolled.
     surveyed: BTreeSet<u64>,
     next: u64,
-}
-
-/// A request on its way.
-#[derive(Clone)]
-pub(super) struct Request {
-    number: u64,
-    client: usize,
-    connection: u64,
-    run: String,
-    content: Content,
-}
-
-#[derive(Clone)]
-enum Content {
-    Pull,
-    Enrol(wire::Enrolment),
-    Upload(Unsent),
-    Fail(u32),
-    Evaluate(wire::Counts),
-}
-
-/// The server's answer.
-enum Reply {
-    Done,
-    Wait,
-    Survey(wire::Survey),
-    Job(Job, String),
-    Evaluate(u32),
-    Finished(wire::Finished),
-    Received,
-}
-
-impl Reply {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Done => "done",
-            Self::Wait => "wait",
-            Self::Survey(_) => "survey",
-            Self::Job(..) => "job",
-            Self::Evaluate(_) => "evaluate",
-            Self::Finished(_) => "finished",
-            Self::Received => "received",
-        }
-    }
-}
-
-impl Content {
-    fn name(&self) -> String {
-        match self {
-            Self::Pull => "pull".to_owned(),
-            Self::Enrol(_) => "enrol".to_owned(),
-            Self::Upload(update) => format!("update {} of round {}", &update.hash[..8], update.round + 1),
-            Self::Fail(round) => format!("failure in round {}", round + 1),
-            Self::Evaluate(counts) => format!("evaluation after round {}", counts.round + 1),
-        }
-    }
 }
 
 impl Network {
@@ -127,9 +72,9 @@ impl Network {
     }
 
     /// All connections break: the server has ended. Requests may have been sent again, and arrive at the next one.
-    pub(super) fn server_ended(&mut self) {
-        self.uploads.clear();
+    pub(super) fn server_ended(&mut self) -> Vec<Receiving> {
         self.surveyed.clear();
+        std::mem::take(&mut self.uploads)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::federation::coordinator::Terms;
 use crate::federation::start::prepare_with;
 use crate::federation::{Event, FederationError, Log, Ready, Work, farewell};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{Profile, RoundRecord};
+use fedtvd_core::round::{ClientId, RoundRecord};
 use fedtvd_data::set::Places;
 use fedtvd_run::configuration::Config;
 use fedtvd_run::runner::End;
@@ -77,11 +77,12 @@ pub(super) fn run(plan: &Plan, folder: &Path) -> Outcome {
         disk::revive();
         let served = catch_unwind(AssertUnwindSafe(|| serve(plan, &config, &out)));
         let ended = catch_unwind(AssertUnwindSafe(|| {
-            world::with(|world| {
-                world.network.server_ended();
+            // Uploads that break off may remove their files, which may fail.
+            drop(world::with(|world| {
                 world.server = None;
                 world.clients.iter_mut().for_each(|client| client.disconnect());
-            });
+                world.network.server_ended()
+            }));
         }));
         trace(|| match &served {
             Ok(Ok(done)) => format!("server {servers} ended, done: {}", done.is_some()),
@@ -158,11 +159,16 @@ fn serve(plan: &Plan, config: &Config, out: &Path) -> Result<Option<Terms>, Fede
         }
     };
     farewell(&coordinator, out, &summary, Duration::from_secs(600))?;
+    // Those who are revoked, down or slow need not hear of the end; after the troubles there are none. An answer may be lost, and
+    // who heard of the end from a server before this one does not ask again.
+    let inner = coordinator.inner();
     world::with(|world| {
-        // Those who are revoked, down or slow need not hear of the end; after the troubles there are none.
-        let told = |profile: &Profile| world.clients[profile.client as usize].finished.is_some();
-        let all = coordinator.inner().enrolled.roster.iter().all(told);
+        let told = |client: ClientId| {
+            inner.informed.contains(&client) || world.clients[client as usize].finished.is_some()
+        };
+        let all = inner.enrolled.roster.iter().all(|profile| told(profile.client));
         assert!(all || world.troubled(), "the federation has ended, and not all clients were told");
     });
+    drop(inner);
     Ok(Some(coordinator.terms.clone()))
 }

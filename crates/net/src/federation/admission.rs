@@ -60,7 +60,7 @@ impl Coordinator {
     /// Enrols a client, or checks that its profile has not changed.
     pub(crate) fn enrol(&self, member: &Member, enrolment: &wire::Enrolment) -> Result<(), Refusal> {
         self.note_contact(member, Some(&enrolment.run))?;
-        if self.untold().is_some() {
+        if self.missing_statistics().is_some() {
             return Err(Refusal::SchemaOpen);
         }
         let (client, size, holdout) = (member.id, enrolment.size, enrolment.holdout);

@@ -10,7 +10,7 @@ use crate::federation::table_schema::TableSchema;
 use crate::federation::{Event, Log};
 use fedtvd_core::labels::{Ask, Reference};
 use fedtvd_core::model::Layout;
-use fedtvd_core::round::{ClientId, Run, State, Survey};
+use fedtvd_core::round::{Assessment, ClientId, Run, State, Survey};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
@@ -79,6 +79,7 @@ impl Coordinator {
             informed: BTreeSet::new(),
             phase: Phase::Between,
             accuracy: None,
+            median_accuracy: None,
             valid: None,
             roster_closed: false,
             stop: false,
@@ -178,10 +179,10 @@ impl Coordinator {
     }
 
     /// Publishes the result of the last round, for status requests.
-    pub(crate) fn publish(&self, round: u32, accuracy: Option<f64>) {
+    pub(crate) fn publish(&self, round: u32, assessment: &Assessment) {
         let mut inner = self.inner();
         inner.enrolled.round = round;
-        inner.accuracy = accuracy;
+        (inner.accuracy, inner.median_accuracy) = (assessment.accuracy, assessment.median_accuracy);
     }
 
     /// Restores a round's roster, which after a restart is older than the coordinator.

@@ -40,8 +40,8 @@ pub(crate) struct Federation {
     /// Clients that answered in the open round, with an update or with the reason why there is none: those whose
     /// training fails on a broken model must be able to say that it is broken.
     answered: BTreeSet<ClientId>,
-    /// Accuracy after the last round.
-    accuracy: Option<f64>,
+    /// What the evaluation after the last round said.
+    assessment: Assessment,
     /// Always empty: clients store their own memories.
     memories: Memories,
 }
@@ -63,7 +63,7 @@ impl Federation {
             round: 0,
             roster: Vec::new(),
             answered: BTreeSet::new(),
-            accuracy: None,
+            assessment: Assessment::default(),
             memories: Memories::new(),
         }
     }
@@ -157,12 +157,12 @@ impl Fleet for Federation {
                 self.coordinator.evaluate(self.round, bytes, self.answered.clone(), limit)?
             }
         };
-        self.accuracy = assessment.accuracy;
+        self.assessment = assessment.clone();
         Ok(assessment)
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
-        self.coordinator.publish(state.round, self.accuracy);
+        self.coordinator.publish(state.round, &self.assessment);
         Ok(&self.memories)
     }
 }

@@ -27,6 +27,8 @@ pub(crate) struct Inner {
     pub(crate) phase: Phase,
     /// Accuracy after the last round.
     pub(crate) accuracy: Option<f64>,
+    /// Median of the clients' accuracies after the last round, if they evaluated the model.
+    pub(crate) median_accuracy: Option<f64>,
     /// Clients that have a valid certificate; `None` without TLS.
     pub(crate) valid: Option<BTreeSet<ClientId>>,
     /// Whether nobody new may enrol: the first round of a fixed roster has begun.

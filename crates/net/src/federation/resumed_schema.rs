@@ -2,13 +2,13 @@
 //! and the clients' data depend on it.
 
 use crate::federation::dataset_info::DatasetInfo;
-use crate::federation::ledger::Ledger;
+use crate::federation::ledger::{Ledger, LedgerError};
 use crate::federation::{Event, FederationError, Log};
 use fedtvd_data::set::read_schema;
 use fedtvd_data::table::Schema;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Config, Experiment};
-use fedtvd_run::directory::files::doing;
+use fedtvd_run::directory::files::{doing, read_text, write};
 use fedtvd_run::directory::{DirectoryError, Manifest, RunDirectory, disk, sha256};
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ const OWN: &str = "schema.toml";
 pub(crate) enum Resumed {
     /// It keeps the schema.
     Same,
-    /// It takes up an edited one: no client depends on the old one yet.
+    /// It takes up an edited one, as another run: no update depends on the old one yet, but sites may have agreed to it.
     Edited,
 }
 
@@ -46,7 +46,10 @@ pub(crate) fn check(
     let resumed = compare(directory, &file, &info.schema_hash())?;
     if resumed == Resumed::Edited {
         let file = file.display();
-        let note = format!("{file} was edited, and no client is enrolled yet: the run starts with it");
+        let note = format!(
+            "{file} was edited before the first round: the run starts with it, under a new id; sites that have joined already \
+             keep to the old one until join is started again there"
+        );
         log(&Event::Note { note });
     }
     Ok(resumed)
@@ -95,17 +98,21 @@ fn begun(directory: &RunDirectory) -> Result<bool, FederationError> {
     Ok(!lines.is_empty() || opened || other)
 }
 
-/// Makes the run directory one of the edited schema. May be repeated after a crash.
+/// Makes the run directory one of the edited schema, and its run one with this id: a site keeps to the first schema of a run
+/// for good. May be repeated after a crash.
 pub(crate) fn take_up(
     directory: &RunDirectory,
     config: &Config,
     info: &DatasetInfo,
+    id: &str,
 ) -> Result<(), FederationError> {
     let own = directory.file(OWN);
     // First: a schema beside another one's hash would be taken for one that the sites have completed.
     if own.exists() {
         disk::remove_file(&own).map_err(doing("removing", &own)).map_err(RunError::from)?;
     }
+    // Before the manifest: with it, the schema counts as that of the run.
+    rename_run(&directory.file("federation").join("run.json"), id)?;
     let manifest = directory.manifest().map_err(RunError::from)?;
     let manifest =
         Manifest { schema_hash: info.schema_hash(), data_checksum: info.checksum.clone(), ..manifest };
@@ -113,6 +120,22 @@ pub(crate) fn take_up(
         .write_terms(&config.with_model_for(info.shape).resolved(), &manifest)
         .map_err(RunError::from)?;
     Ok(())
+}
+
+/// Gives a run another id; its roster stays.
+fn rename_run(path: &Path, id: &str) -> Result<(), FederationError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let damaged = |why: serde_json::Error| LedgerError::Damaged {
+        path: path.display().to_string(),
+        why: why.to_string(),
+    };
+    let text = read_text(path).map_err(LedgerError::from)?;
+    let mut run: serde_json::Value = serde_json::from_str(&text).map_err(damaged)?;
+    run["run"] = id.into();
+    let text = serde_json::to_string_pretty(&run).map_err(damaged)?;
+    Ok(write(path, text.as_bytes()).map_err(LedgerError::from)?)
 }
 
 /// Stores a schema that needs nothing from the sites, if it is not stored yet.

@@ -52,9 +52,9 @@ impl Coordinator {
             let (round, clients) = (inner.enrolled.round + 1, inner.absent(self.terms.roster.as_ref()));
             let enrolled = inner.histograms.as_ref().map_or(inner.enrolled.roster.len(), BTreeMap::len);
             drop(inner);
-            let (names, owed) = (self.names(&clients), self.untold());
-            (self.log)(&match owed {
-                Some(owed) => Event::Note { note: waiting_for_columns(&self.names(&owed)) },
+            let (names, missing) = (self.names(&clients), self.missing_statistics());
+            (self.log)(&match missing {
+                Some(missing) => Event::Note { note: waiting_for_columns(&self.names(&missing)) },
                 None if clients.is_empty() => {
                     let note = format!("round {round}: waiting for more clients; {enrolled} enrolled");
                     Event::Note { note }

@@ -175,7 +175,7 @@ pub(crate) fn prepare_with(
     };
     let ledger = Ledger::open(&directory.file("federation"))?;
     if resumed == Resumed::Edited {
-        resumed_schema::take_up(&directory, &config, &info)?;
+        resumed_schema::take_up(&directory, &config, &info, &new_name())?;
     }
     resumed_schema::store(&directory, &info)?;
     roll_back(&directory, &ledger, &model.layout, options.rollback, &log)?;

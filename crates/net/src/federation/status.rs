@@ -36,6 +36,9 @@ pub struct Status {
     pub needed: Option<usize>,
     /// Accuracy after the last round; null if not evaluated.
     pub accuracy: Option<f64>,
+    /// Median of the clients' accuracies after the last round; null if they did not evaluate the model.
+    #[serde(default)]
+    pub median_accuracy: Option<f64>,
     /// Number of enrolled clients.
     pub roster: usize,
     /// Clients whose update is on disk.
@@ -67,7 +70,7 @@ impl Coordinator {
     /// The current status.
     pub fn status(&self) -> Status {
         // Before the lock: a client that sends statistics holds theirs while it takes it.
-        let (untold, now) = (self.untold(), self.now());
+        let (missing_statistics, now) = (self.missing_statistics(), self.now());
         let problem = self.terms.tables.as_ref().and_then(|tables| tables.problem());
         let inner = self.inner();
         let (mut answered, mut waiting_for) = (Vec::new(), Vec::new());
@@ -103,7 +106,8 @@ impl Coordinator {
         }
         if matches!(inner.phase, Phase::Between) {
             // Clients that wait for the others' statistics have not enrolled either, but they have done their part.
-            waiting_for = untold.clone().unwrap_or_else(|| inner.absent(self.terms.roster.as_ref()));
+            waiting_for =
+                missing_statistics.clone().unwrap_or_else(|| inner.absent(self.terms.roster.as_ref()));
         }
         if let Phase::Evaluating(evaluating) = &inner.phase {
             waiting_for = evaluating.missing();
@@ -111,7 +115,7 @@ impl Coordinator {
         answered.sort_unstable();
         waiting_for.sort_unstable();
         let (phase, open) = match &inner.phase {
-            Phase::Between if untold.is_some() => ("columns", None),
+            Phase::Between if missing_statistics.is_some() => ("columns", None),
             Phase::Between => ("gathering", None),
             Phase::Training(open) => ("training", Some(open)),
             Phase::Evaluating(_) => ("evaluating", None),
@@ -129,6 +133,7 @@ impl Coordinator {
             deadline_seconds: open.and_then(|open| open.limit).map(|limit| limit.as_secs_f64()),
             needed: open.map(|open| open.needed),
             accuracy: inner.accuracy.filter(|accuracy| accuracy.is_finite()),
+            median_accuracy: inner.median_accuracy.filter(|accuracy| accuracy.is_finite()),
             roster: inner.enrolled.roster.len(),
             answered,
             waiting_for_names: self.names(&waiting_for),
@@ -154,7 +159,10 @@ pub fn ask(address: &str, security: &Security) -> Result<Status, ConnectionError
 impl Status {
     /// The status as text for people.
     pub fn text(&self) -> String {
-        let accuracy = self.accuracy.map_or_else(|| "-".to_owned(), |a| format!("{:.2} %", 100.0 * a));
+        let median =
+            self.median_accuracy.map(|median| format!(" (median of the clients {:.2} %)", 100.0 * median));
+        let accuracy = self.accuracy.map_or_else(|| "-".to_owned(), |a| format!("{:.2} %", 100.0 * a))
+            + &median.unwrap_or_default();
         let mut text = format!(
             "round {}/{} · {} · {} ({} mode) · accuracy {accuracy} · {} clients enrolled\n",
             self.round,

@@ -23,7 +23,7 @@ pub(crate) struct TableSchema {
 #[derive(Debug, Default)]
 struct Progress {
     /// The clients' statistics of their open columns.
-    told: BTreeMap<ClientId, Vec<Moments>>,
+    received: BTreeMap<ClientId, Vec<Moments>>,
     /// The schema with all centres and scales, as TOML. It is on disk.
     complete: Option<String>,
     /// Why the statistics of all clients give no centres and scales, as it was logged last.
@@ -65,19 +65,21 @@ impl TableSchema {
 
 impl Coordinator {
     /// Clients of the roster whose statistics are missing, and still may arrive.
-    fn owed(&self, progress: &Progress) -> Vec<ClientId> {
+    fn statistics_to_come(&self, progress: &Progress) -> Vec<ClientId> {
         let inner = self.inner();
-        let waits = |client: &&ClientId| !progress.told.contains_key(client) && inner.can_answer(**client);
+        let waits =
+            |client: &&ClientId| !progress.received.contains_key(client) && inner.can_answer(**client);
         self.terms.roster.iter().flatten().filter(waits).copied().collect()
     }
 
     /// Clients whose statistics the schema still waits for; `None` if it is complete.
     ///
     /// Locks the coordinator while it holds the lock of the schema: nobody may hold the coordinator's.
-    pub(crate) fn untold(&self) -> Option<Vec<ClientId>> {
+    pub(crate) fn missing_statistics(&self) -> Option<Vec<ClientId>> {
         let tables = self.terms.tables.as_ref()?;
         let progress = tables.progress();
-        (progress.complete.is_none() && tables.source.open().count() > 0).then(|| self.owed(&progress))
+        (progress.complete.is_none() && tables.source.open().count() > 0)
+            .then(|| self.statistics_to_come(&progress))
     }
 
     /// Records a client's statistics of its columns; returns the complete schema once all have arrived.
@@ -96,27 +98,27 @@ impl Coordinator {
         }
         let moments = checked(member, statistics, &tables.source, self.terms.run.mode)?;
         let client = member.id;
-        if progress.told.get(&client).is_some_and(|known| *known != moments) {
+        if progress.received.get(&client).is_some_and(|known| *known != moments) {
             let what = "the statistics of its columns are not those that it sent before".to_owned();
             return Err(enrolment::Refusal::Changed { client, what }.into());
         }
-        let new = progress.told.insert(client, moments).is_none();
-        let owed = self.owed(&progress);
-        if !owed.is_empty() {
+        let new = progress.received.insert(client, moments).is_none();
+        let missing = self.statistics_to_come(&progress);
+        if !missing.is_empty() {
             drop(progress);
             if new {
-                let waiting = waiting_for_columns(&self.names(&owed));
+                let waiting = waiting_for_columns(&self.names(&missing));
                 let note = format!("{} sent the statistics of its columns; {waiting}", member.name);
                 (self.log)(&Event::Note { note });
             }
             return Ok(None);
         }
         let inner = self.inner();
-        let told = progress.told.iter().filter(|(client, _)| inner.can_answer(**client));
-        let told: BTreeMap<ClientId, Vec<Moments>> =
-            told.map(|(client, moments)| (*client, moments.clone())).collect();
+        let received = progress.received.iter().filter(|(client, _)| inner.can_answer(**client));
+        let received: BTreeMap<ClientId, Vec<Moments>> =
+            received.map(|(client, moments)| (*client, moments.clone())).collect();
         drop(inner);
-        let (found, limited) = match standards(&tables.source, &told, self.terms.run.mode) {
+        let (found, remarks) = match standards(&tables.source, &received, self.terms.run.mode) {
             Ok(found) => found,
             Err(error) => {
                 // Nothing that the caller did: all clients wait until the operator has done something about it.
@@ -125,7 +127,7 @@ impl Coordinator {
                 drop(progress);
                 self.notify_clients();
                 if new {
-                    let clients: Vec<&ClientId> = told.keys().collect();
+                    let clients: Vec<&ClientId> = received.keys().collect();
                     let note = format!(
                         "round 1 cannot begin: {problem}; from the statistics of clients {clients:?}; revoke a client \
                          that sent wrong ones, or start a run with another schema"
@@ -140,11 +142,14 @@ impl Coordinator {
         tables.directory.write_schema(&text).map_err(|_| Refusal::Disk)?;
         progress.complete = Some(text.clone());
         drop(progress);
-        for clipped in &limited {
-            (self.log)(&Event::Note { note: plain(&clipped.to_string()) });
+        for remark in &remarks {
+            (self.log)(&Event::Note { note: plain(&remark.to_string()) });
         }
-        let note =
-            format!("centres and scales of {} columns are fixed, from {} clients", found.len(), told.len());
+        let note = format!(
+            "centres and scales of {} columns are fixed, from {} clients",
+            found.len(),
+            received.len()
+        );
         (self.log)(&Event::Note { note });
         self.notify_clients();
         Ok(Some(text))
@@ -175,8 +180,8 @@ fn checked(
             "{got} columns; the schema has {open} without centre and scale"
         )));
     }
-    let moments = |told: &wire::ColumnStatistic| {
-        let wire::ColumnStatistic { count, mean, squares } = *told;
+    let moments = |sent: &wire::ColumnStatistic| {
+        let wire::ColumnStatistic { count, mean, squares } = *sent;
         Moments { count, mean, squares }
     };
     let moments: Vec<Moments> = statistics.columns.iter().map(moments).collect();

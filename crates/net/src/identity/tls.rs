@@ -1,8 +1,8 @@
 //! Mutual TLS 1.3 with rustls and ring: both sides present a certificate of the federation's own authority.
 
 use crate::identity::certificate_file::CertificateFile;
-use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::doing;
+use fedtvd_run::directory::{FileError, sha256};
 use std::path::Path;
 use std::sync::Arc;
 use thiserror::Error;
@@ -103,6 +103,17 @@ pub fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 pub(crate) fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
     let wrong = |why| TlsError::Pem { path: path.display().to_string(), why };
     PrivateKeyDer::from_pem_slice(&read(path)?).map_err(wrong)
+}
+
+/// SHA-256 of an authority's certificates, whatever the form of the file.
+pub fn authority_hash(path: &Path) -> Result<String, TlsError> {
+    let mut certificates: Vec<_> = chain(path)?.iter().map(|certificate| sha256(certificate)).collect();
+    certificates.sort();
+    certificates.dedup();
+    Ok(match certificates.as_slice() {
+        [one] => one.clone(),
+        several => sha256(several.concat().as_bytes()),
+    })
 }
 
 fn roots(path: &Path) -> Result<RootCertStore, TlsError> {

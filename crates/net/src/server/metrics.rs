@@ -27,6 +27,7 @@ struct Counts {
     bytes_down: u64,
     loss: Option<f64>,
     accuracy: Option<f64>,
+    median_accuracy: Option<f64>,
     round_seconds: Option<f64>,
     progress: Instant,
     /// Why the audit log cannot be written, if it cannot.
@@ -60,6 +61,7 @@ impl Default for Metrics {
             bytes_down: 0,
             loss: None,
             accuracy: None,
+            median_accuracy: None,
             round_seconds: None,
             progress: Instant::now(),
             audit_problem: None,
@@ -100,6 +102,7 @@ impl Metrics {
         counts.bytes_up += record.bytes_up;
         counts.bytes_down += record.bytes_down;
         (counts.loss, counts.accuracy) = (record.loss, record.accuracy);
+        counts.median_accuracy = record.median_accuracy;
         counts.round_seconds = Some(record.seconds);
         counts.progress = Instant::now();
     }
@@ -168,6 +171,11 @@ impl Metrics {
         );
         page.gauge("last_round_seconds", "Duration of the last round", counts.round_seconds);
         page.gauge("accuracy", "Accuracy after the last round", counts.accuracy);
+        page.gauge(
+            "median_accuracy",
+            "Median of the clients' accuracies after the last round, if they evaluated the model",
+            counts.median_accuracy,
+        );
         page.gauge("loss", "Mean loss after the last round", counts.loss);
         page.gauge(
             "unchanged_rounds",
@@ -287,6 +295,7 @@ mod tests {
             deadline_seconds: limit,
             needed: Some(1),
             accuracy: None,
+            median_accuracy: None,
             roster: 1,
             answered: Vec::new(),
             waiting_for: Vec::new(),
@@ -295,6 +304,35 @@ mod tests {
         };
         let seconds = |limit| patience(&status(limit)).as_secs();
         assert_eq!([None, Some(600.0), Some(10_800.0)].map(seconds), [3_600, 3_600, 10_800]);
+    }
+
+    #[test]
+    fn the_median_of_the_clients_accuracies_is_a_number_of_its_own() {
+        let status = serde_json::json!({
+            "run": "r", "strategy": "fedtvd", "mode": "hardened", "phase": "training", "round": 2, "rounds": 3,
+            "open_seconds": null, "deadline_seconds": null, "accuracy": null, "roster": 0, "answered": [],
+            "waiting_for": [], "waiting_for_names": [], "clients": []
+        });
+        let status: Status = serde_json::from_value(status).unwrap();
+        let metrics = Metrics::default();
+        let line = RoundRecord { accuracy: Some(0.9), median_accuracy: Some(0.25), ..RoundRecord::default() };
+        let text = |status: &Status| {
+            metrics.text(&Observed {
+                status,
+                connected: 0,
+                list: None,
+                unreadable_list: None,
+                server_expires: None,
+            })
+        };
+        metrics.round(&line);
+        let page = text(&status);
+        assert!(
+            page.contains("\nfedtvd_accuracy 0.9\n") && page.contains("\nfedtvd_median_accuracy 0.25\n"),
+            "{page}"
+        );
+        metrics.round(&RoundRecord { median_accuracy: None, ..line });
+        assert!(!text(&status).contains("median_accuracy"), "the server evaluated the model");
     }
 
     #[test]

@@ -40,9 +40,26 @@ pub(crate) enum Step {
     Messages(Vec<work::Item>),
 }
 
+/// How the server behaves when an update is announced.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum OnUpload {
+    /// Asks for the bytes from here on, and then breaks the stream without a receipt.
+    Break(u64),
+    /// Says Proceed again and again.
+    ProceedForEver,
+    /// A receipt without asking for any bytes.
+    ReceiptOnly,
+    /// Asks for the bytes from here on, and sends a receipt.
+    From(u64),
+}
+
 pub(crate) struct Double {
     pub(crate) welcome: wire::Welcome,
     steps: Mutex<VecDeque<Step>>,
+    /// What it does with the next uploads; then it is honest.
+    pub(crate) on_upload: Mutex<VecDeque<OnUpload>>,
+    /// The lease that it claims.
+    pub(crate) lease: Mutex<Option<u64>>,
     received: Mutex<Vec<Received>>,
     chunks: Arc<Mutex<u64>>,
 }
@@ -87,6 +104,8 @@ impl Double {
         let double = Arc::new(Self {
             welcome,
             steps: Mutex::new(steps.into()),
+            on_upload: Mutex::default(),
+            lease: Mutex::default(),
             received: Mutex::default(),
             chunks: Arc::default(),
         });
@@ -168,7 +187,11 @@ impl Federation for Double {
 
     async fn hello(self: Arc<Self>, request: Request<wire::HelloRequest>) -> Answer<wire::Welcome> {
         self.keep("Hello", request.get_ref().encoded_len(), String::new());
-        Ok(Response::new(self.welcome.clone()))
+        let mut welcome = Response::new(self.welcome.clone());
+        if let Some(lease) = *self.lease.lock().unwrap() {
+            welcome.metadata_mut().insert(wire::LEASE, lease.into());
+        }
+        Ok(welcome)
     }
 
     async fn columns(
@@ -208,8 +231,41 @@ impl Federation for Double {
     ) -> Answer<Self::UploadStream> {
         let (sender, receiver) = mpsc::channel(2);
         let mut requests = request.into_inner();
+        let behaviour = self.on_upload.lock().unwrap().pop_front();
         tokio::spawn(async move {
             let reply = |step| Ok(wire::UploadReply { step: Some(step) });
+            let proceed = |offset| reply(upload_reply::Step::Proceed(wire::Proceed { offset }));
+            let receipt = || reply(upload_reply::Step::Receipt(wire::Receipt { already: false }));
+            match behaviour {
+                None => {}
+                Some(OnUpload::ProceedForEver) => {
+                    while sender.send(proceed(0)).await.is_ok() {
+                        *self.chunks.lock().unwrap() += 1;
+                    }
+                    return;
+                }
+                Some(OnUpload::ReceiptOnly) => {
+                    let _ = sender.send(receipt()).await;
+                    return;
+                }
+                Some(how @ (OnUpload::Break(offset) | OnUpload::From(offset))) => {
+                    let _ = requests.next().await;
+                    let _ = sender.send(proceed(offset)).await;
+                    let mut got = Vec::new();
+                    while let Some(Ok(message)) = requests.next().await {
+                        if let Some(upload_request::Content::Chunk(chunk)) = message.content {
+                            got.extend_from_slice(&chunk);
+                        }
+                        if matches!(how, OnUpload::Break(_)) {
+                            let _ = sender.send(Err(Status::unavailable("cut"))).await;
+                            return;
+                        }
+                    }
+                    self.keep("Upload", got.len(), String::new());
+                    let _ = sender.send(receipt()).await;
+                    return;
+                }
+            }
             let mut bytes = 0;
             while let Some(Ok(message)) = requests.next().await {
                 match message.content {

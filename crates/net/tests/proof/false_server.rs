@@ -139,10 +139,11 @@ async fn a_server_that_sends_another_schema_gets_no_further_statistics() {
     let folder = tempfile::tempdir().unwrap();
     let other = wire::Welcome { schema: schema("[0, 40]"), ..welcome() };
     let elsewhere = wire::Welcome { run: "run2".to_owned(), ..other.clone() };
-    for changed in [other.clone(), elsewhere] {
+    for (changed, end) in [(other.clone(), "table-0.json"), (elsewhere, "to agree, start join again")] {
         let folder = tempfile::tempdir().unwrap();
         let (error, told, _) = joined(folder.path(), vec![welcome(), changed]).await;
         assert!(matches!(error, JoinError::Site(SiteError::SchemaChanged { .. })), "{error}");
+        assert!(error.to_string().ends_with(end), "{error}");
         assert_eq!(told.len(), 1);
     }
     // Nor after a restart of the client.

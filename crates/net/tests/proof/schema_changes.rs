@@ -1,10 +1,10 @@
 //! A schema that is edited or lost while a federation is under way.
 
 use crate::puppet::Puppet;
-use crate::stage::{Stage, config};
+use crate::stage::{Running, Stage, config};
 use fedtvd_core::train::Evaluation;
 use fedtvd_data::table::Schema;
-use fedtvd_net::client::Task;
+use fedtvd_net::client::{self, JoinError, Progress, SiteData, Task, join};
 use fedtvd_net::federation::{Event, Options};
 use fedtvd_net::wire::{ColumnStatistic, ColumnStatistics};
 use fedtvd_run::configuration::Config;
@@ -188,22 +188,64 @@ async fn a_run_whose_schema_is_gone_continues_with_its_own() {
     }
 }
 
+/// Site 0 joins, and is killed once it has agreed to the schema; the error if it does not agree.
+async fn visit(clinic: &Clinic, running: &Running) -> Result<(), JoinError> {
+    let path = clinic.stage.path("patients.csv");
+    let rows: String =
+        (0..200).map(|row| format!("{},{},{}\n", 20 + row % 60, 90 + row % 50, row % 10)).collect();
+    std::fs::write(&path, format!("age,bp,sick\n{rows}")).unwrap();
+    let data = SiteData::Table { path, label: None, test: 0.2, columns: None };
+    let (security, state) = (clinic.stage.security(0), clinic.stage.path("state"));
+    let options = client::Options::new(running.address(), security, data, state);
+    let agreed = tokio::sync::Notify::new();
+    let report = |progress: &Progress| {
+        if matches!(progress, Progress::Gathering | Progress::Joined(_)) {
+            agreed.notify_one();
+        }
+    };
+    tokio::select! {
+        ended = join(options, &report) => ended.map(drop),
+        () = agreed.notified() => Ok(()),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_site_that_has_joined_can_join_again_after_the_schema_is_edited_before_the_first_round() {
+    for schema in [FIXED.to_owned(), open()] {
+        let clinic = Clinic::new(&schema);
+        let running = clinic.stage.serve("run", &clinic.config, options());
+        visit(&clinic, &running).await.unwrap();
+        tokio::task::block_in_place(|| running.stop());
+        clinic.edit(&schema.replace("[0, 100]", "[0, 90]"));
+        let running = clinic.stage.serve("run", &clinic.config, options());
+        visit(&clinic, &running).await.unwrap();
+        clinic.noted(
+            "schema.toml was edited before the first round: the run starts with it, under a new id; sites ",
+        );
+        tokio::task::block_in_place(|| running.stop());
+        // The roster is kept.
+        let again = Options { roster: None, ..options() };
+        assert!(clinic.stage.try_prepare("run", &clinic.config, again).is_ok());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn before_the_first_round_an_edited_schema_is_taken_up() {
     let versions = [FIXED.to_owned(), open(), FIXED.to_owned() + MORE, open() + MORE];
     for (first, second) in [(0, 1), (1, 0), (0, 2), (1, 3), (3, 2)] {
         let clinic = Clinic::new(&versions[first]);
         let running = clinic.stage.serve("run", &clinic.config, options());
-        // A client that has only asked for the schema does not depend on it.
         let zero = running.puppet(&clinic.stage, 0).await;
+        let old = zero.welcome.run.clone();
         drop(zero);
         tokio::task::block_in_place(|| running.stop());
         clinic.edit(&versions[second]);
         let running = clinic.stage.serve("run", &clinic.config, options());
-        clinic.noted("schema.toml was edited, and no client is enrolled yet: the run starts with it");
+        clinic.noted("schema.toml was edited before the first round: the run starts with it, under a new id");
         let zero = running.puppet(&clinic.stage, 0).await;
         let schema: Schema = versions[second].parse().unwrap();
         assert_eq!(zero.welcome.schema, schema.text());
+        assert_ne!(zero.welcome.run, old);
         drop(zero);
         tokio::task::block_in_place(|| running.stop());
         // It is the run's schema from now on.

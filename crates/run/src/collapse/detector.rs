@@ -2,6 +2,7 @@
 
 use super::back_at_chance::BackAtChance;
 use super::failed_updates::{FailedUpdates, Failures};
+use super::far_from_guessing::FarFromGuessing;
 use super::loss_jump::LossJump;
 use super::norm_jump::NormJump;
 use super::outlier::farthest;
@@ -14,6 +15,7 @@ pub struct Detector {
     failures: Failures,
     loss: LossJump,
     chance: BackAtChance,
+    guessing: FarFromGuessing,
     norms: NormJump,
     alarms: u32,
 }
@@ -33,6 +35,7 @@ impl Detector {
             self.failures.observe(record),
             self.loss.observe(record),
             self.chance.observe(record),
+            self.guessing.observe(record),
             self.norms.observe(record),
         ];
         let signs: Vec<String> = signs.into_iter().flatten().collect();
@@ -52,7 +55,9 @@ impl Detector {
 
     /// Why the result after these rounds cannot be used; `None` if it can.
     pub fn verdict(&self) -> Option<String> {
-        self.failures.verdict().or_else(|| self.loss.verdict()).or_else(|| self.chance.verdict())
+        let verdicts =
+            [self.failures.verdict(), self.loss.verdict(), self.chance.verdict(), self.guessing.verdict()];
+        verdicts.into_iter().flatten().next()
     }
 
     /// The failed updates of all rounds.

@@ -1,13 +1,13 @@
 //! A sudden jump of the loss.
 
+use super::far_from_guessing::FACTOR as FACTOR_OVER_GUESSING;
+use super::level;
 use super::recent::{Recent, magnitude, times};
 use crate::directory::LAST;
 use fedtvd_core::round::RoundRecord;
 
 /// A loss is far above the usual one from this factor on.
 const FACTOR: f64 = 10.0;
-/// In the first rounds, a loss is far above that of guessing from this factor on.
-pub(super) const FACTOR_OVER_GUESSING: f64 = 100.0;
 
 /// The losses of a run.
 #[derive(Clone, Debug, Default)]
@@ -22,16 +22,13 @@ impl LossJump {
     pub(super) fn observe(&mut self, record: &RoundRecord) -> Option<String> {
         // A model that was not evaluated has no accuracy either. NaN is null in a record.
         record.accuracy?;
-        let Some(loss) = record.loss.filter(|loss| loss.is_finite()) else {
+        let Some(loss) = level::loss(record) else {
             let first = self.since.is_none();
             self.since.get_or_insert(record.round);
             return first.then(|| "the loss is not finite".to_owned());
         };
         self.since = None;
-        // With as many samples of each class, the cross-entropy of a model that knows nothing.
-        let guessing =
-            record.chance.filter(|chance| *chance > 0.0 && *chance < 1.0).map(|chance| -chance.ln());
-        let sign = match (self.recent.usual(), guessing) {
+        let sign = match (self.recent.usual(), level::guessing(record)) {
             // A small loss can grow by any factor and stay small.
             (Some(usual), guessing)
                 if loss >= FACTOR * usual && guessing.is_none_or(|guess| loss > guess) =>

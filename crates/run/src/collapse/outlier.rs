@@ -4,7 +4,7 @@ use super::failed_updates::is_absence;
 use super::recent::{magnitude, times};
 use fedtvd_core::median::median;
 use fedtvd_core::round::hardened::LEAST;
-use fedtvd_core::round::{ClientFailure, ClientId, ClientRecord, RoundRecord};
+use fedtvd_core::round::{ClientId, ClientRecord, RoundRecord, Screened};
 
 /// The client whose update was farthest from the others' in a round, and how far; `None` if fewer than three clients answered, or
 /// if nothing is known about their updates.
@@ -20,18 +20,16 @@ pub(super) fn farthest(record: &RoundRecord) -> Option<(ClientId, String)> {
         .or_else(|| by(&clients, "norm", |client| client.norm))
 }
 
-/// An update that lost less than half of its norm is not named for it: its distance says more.
+/// An update that screening would scale down by less than half is not named for it: its distance says more.
 const MOST_FACTOR: f64 = 0.5;
 
-/// The client whose update screening rejected or scaled down the most: its distance does not show what it sent. Factors
-/// are comparable between parts of an update, norms are not.
+/// The client whose update was farthest beyond its bound, if screening scaled it down or rejected it: its distance does not
+/// show what it sent. Norms relative to bounds are comparable between parts of an update, norms are not.
 fn screened(clients: &[&ClientRecord]) -> Option<(ClientId, String)> {
-    let excess = |client: &ClientRecord| match (&client.screened, &client.failure) {
-        (Some(screened), _) => Some((screened.factor, screened.norm)),
-        (None, Some(ClientFailure::BeyondBound { norm, bound, .. })) => Some((bound / norm, *norm)),
-        // A failure that was read from a record is text; the update was measured, so it was rejected by screening.
-        (None, Some(_)) => client.norm.map(|norm| (0.0, norm)),
-        (None, None) => None,
+    // A rejected update has the factor that would have scaled it down, so that both kinds are judged alike.
+    let excess = |client: &ClientRecord| {
+        let Screened { norm, bound, .. } = client.screened.as_ref()?;
+        Some(((bound / norm).powi(2), *norm))
     };
     let all = clients.iter().filter_map(|client| Some((client.client, excess(client)?)));
     let far = all.filter(|(_, (factor, _))| *factor < MOST_FACTOR);

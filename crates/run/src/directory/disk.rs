@@ -66,7 +66,7 @@ pub fn make_folder(builder: &DirBuilder, path: &Path) -> io::Result<()> {
     attempt(Change::MakeFolder(path), || builder.create(path))
 }
 
-/// Writes bytes at the end of a file; its path is for messages.
+/// Writes bytes at the end of a file. Here and below, the path of an open file only tells tests which one it is.
 pub fn write(mut file: &File, path: &Path, bytes: &[u8]) -> io::Result<()> {
     attempt(Change::Write(path, bytes), || file.write_all(bytes))
 }
