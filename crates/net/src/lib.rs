@@ -29,4 +29,5 @@ mod fault_schedules;
 pub mod federation;
 pub mod identity;
 pub mod server;
+mod utc;
 pub mod wire;

@@ -53,7 +53,11 @@ fn text(summary: &AuditSummary) -> String {
         let _ = writeln!(text, "{updates:>8}  updates accepted from client {client}");
     }
     if summary.lost > 0 {
-        let _ = writeln!(text, "{:>8}  events were not written, because the disk was full", summary.lost);
+        let _ = writeln!(
+            text,
+            "{:>8}  events could not be written, because the disk was full for example",
+            summary.lost
+        );
     }
     if summary.incomplete {
         text.push_str("the last line is incomplete: the server was killed, or is writing it\n");

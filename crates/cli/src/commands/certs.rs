@@ -93,6 +93,9 @@ enum Action {
         /// Files with certificate requests
         #[arg(required = true, value_name = "REQUEST")]
         requests: Vec<PathBuf>,
+        /// Sign only if the request has this public key, as fedtvd join --request printed it at the site
+        #[arg(long, value_name = "HASH")]
+        key: Option<String>,
         #[command(flatten)]
         place: Place,
         #[command(flatten)]
@@ -144,6 +147,9 @@ struct Issued {
 struct Signed {
     folder: PathBuf,
     key_hash: String,
+    /// Whether the operator named the public key.
+    #[serde(skip)]
+    checked: bool,
     /// Whether the client had a valid certificate, so that a stranger who used its name would now be taken for it.
     renews: bool,
     #[serde(flatten)]
@@ -152,17 +158,19 @@ struct Signed {
 
 impl Signed {
     fn line(&self) -> String {
-        let Self { folder, key_hash, renews, listed } = self;
+        let Self { folder, key_hash, checked, renews, listed } = self;
         let renews = if *renews {
             "\n  it had a valid certificate, which stays valid: did it ask for another one?"
         } else {
             ""
         };
+        let asked = if *checked { "as expected" } else { "ask the site whether this is its key" };
         format!(
-            "{} is number {}; send it cert.pem and ca.pem from {}\n  public key {key_hash}: ask the site whether this is its key{renews}\n",
+            "{} is number {}; send it cert.pem and ca.pem from {}\n  public key {key_hash}: {asked}\n  serial number {}{renews}\n",
             listed.name,
             listed.id,
-            folder.display()
+            folder.display(),
+            serial(listed),
         )
     }
 }
@@ -192,18 +200,22 @@ impl Certs {
                     )
                 })
             }
-            Action::Sign { requests, place, terms } => {
+            Action::Sign { requests, key, place, terms } => {
                 terms.check(requests.len())?;
                 let authority = open(&place.certs)?;
                 // All are checked before any is signed.
                 let signing = requests.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+                if let Some(key) = key {
+                    check_key(key, &signing)?;
+                }
                 let mut signed = Vec::new();
                 for request in &signing {
                     let max_size = terms.max_size(&authority, request.name())?;
                     let renews = authority.list().map_err(failure)?.named(request.name()).is_some();
                     let (folder, listed) =
                         authority.sign(request, terms.id, max_size, terms.days).map_err(failure)?;
-                    signed.push(Signed { folder, key_hash: request.key_hash(), renews, listed });
+                    let (key_hash, checked) = (request.key_hash(), key.is_some());
+                    signed.push(Signed { folder, key_hash, checked, renews, listed });
                 }
                 place.output.answer(&signed, || signed.iter().map(Signed::line).collect())
             }
@@ -253,6 +265,19 @@ fn read(path: &Path) -> Result<SigningRequest, Failure> {
         RequestError::File(_) => Failure::request(error),
         other => Failure::Request(anyhow!("{}: {other}", path.display())),
     })
+}
+
+/// Refuses a request with another public key than the one that the site named.
+fn check_key(key: &str, requests: &[SigningRequest]) -> Result<(), Failure> {
+    match requests {
+        [request] if request.key_hash().eq_ignore_ascii_case(key.trim()) => Ok(()),
+        [request] => Err(Failure::Request(anyhow!(
+            "the request of {} has the public key {}, not {key}; somebody may have replaced it, and nothing was signed",
+            request.name(),
+            request.key_hash()
+        ))),
+        _ => Err(Failure::Request(anyhow!("--key is for one request, but {} were given", requests.len()))),
+    }
 }
 
 fn revocation(listed: &Listed) -> String {

@@ -12,7 +12,7 @@ use fedtvd_net::federation::{
     Audit, Coordinator, Deadline, Event, FederationError, Log, Options, Ready, Work, ask, farewell, prepare,
 };
 use fedtvd_net::identity::AllowList;
-use fedtvd_net::server::{Keys, Metrics, Server, Signal, rate_limited, survive_hangups};
+use fedtvd_net::server::{Keys, Metrics, RateLimited, Server, Signal, survive_hangups};
 use fedtvd_run::collapse::magnitude;
 use fedtvd_run::configuration::Config;
 use fedtvd_run::directory::RunDirectory;
@@ -123,25 +123,27 @@ impl Serve {
         };
         let folder = out.join("federation");
         let events = Arc::new(EventLog::new(folder.join("log.jsonl"), self.log, self.output.quiet));
-        let audit = Arc::new(Audit::new(&folder));
-        let log = rate_limited({
-            let (events, audit) = (Arc::clone(&events), Arc::clone(&audit));
+        let audit = Arc::new(Audit::new(&folder).map_err(Failure::work)?);
+        let metrics = Metrics::default();
+        let limited = RateLimited::new({
+            let (events, audit, metrics) = (Arc::clone(&events), Arc::clone(&audit), metrics.clone());
             Arc::new(move |event: &Event| {
-                audit.event(event);
+                let problem = audit.event(event);
+                report(problem, &audit, &events, &metrics);
                 events.write(event);
             })
         });
-        let metrics = Metrics::default();
-        // Refusals that the log leaves out are counted, too.
+        // Refusals without a line of their own are counted, too.
         let log: Log = {
-            let metrics = metrics.clone();
+            let (limited, metrics) = (limited.clone(), metrics.clone());
             Arc::new(move |event: &Event| {
                 metrics.event(event);
-                log(event);
+                limited.event(event);
             })
         };
         let prepared = prepare(config.as_ref(), &self.configured.places(), &out, options, log.clone());
         let Ready { coordinator, work } = prepared.map_err(failure)?;
+        audit.open().map_err(Failure::work)?;
         let listener = TcpListener::bind(self.listen)
             .with_context(|| format!("listening on {}", self.listen))
             .map_err(Failure::Work)?;
@@ -161,13 +163,25 @@ impl Serve {
                 log(&Event::Note { note });
                 summary
             }
-            Work::Rounds(runner) => match self.rounds(runner, &log, &audit, &metrics)? {
-                End::Done(summary) => summary,
-                End::Stopped(rounds) => return self.stopped(rounds, coordinator.status().rounds, &out, &log),
-            },
+            Work::Rounds(runner) => {
+                let model = |line: &RoundRecord| {
+                    let problem = audit.model(line.round, &line.model_hash, line.unchanged.as_deref());
+                    report(problem, &audit, &events, &metrics);
+                    metrics.round(line);
+                };
+                let end = self.rounds(runner, &log, &model);
+                limited.flush();
+                match end? {
+                    End::Done(summary) => summary,
+                    End::Stopped(rounds) => {
+                        return self.stopped(rounds, coordinator.status().rounds, &out, &log);
+                    }
+                }
+            }
         };
         farewell(&coordinator, &out, &summary, Duration::from_secs(self.farewell.into())).map_err(failure)?;
         drop(server);
+        limited.flush();
         log(&Event::Note { note: format!("finished after round {}", summary.rounds) });
         conclude(&summary, self.output)
     }
@@ -198,8 +212,8 @@ impl Serve {
         }
     }
 
-    /// Runs the remaining rounds.
-    fn rounds(&self, runner: Runner, log: &Log, audit: &Audit, metrics: &Metrics) -> Result<End, Failure> {
+    /// Runs the remaining rounds, and passes each one's record to `model`.
+    fn rounds(&self, runner: Runner, log: &Log, model: &dyn Fn(&RoundRecord)) -> Result<End, Failure> {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
@@ -213,8 +227,7 @@ impl Serve {
         }
         let show = &mut |line: &RoundRecord| {
             self.show(line);
-            metrics.round(line);
-            audit.model(line.round, &line.model_hash, line.unchanged.as_deref());
+            model(line);
             for (client, why) in
                 line.clients.iter().filter_map(|client| Some((client.client, screened(client)?)))
             {
@@ -323,6 +336,14 @@ impl Serve {
         let status =
             status.with_context(|| format!("asking the server at {address}")).map_err(Failure::Work)?;
         self.output.answer(&status, || status.text())
+    }
+}
+
+/// Tells the operator whether the audit log can be written.
+fn report(problem: Option<String>, audit: &Audit, events: &EventLog, metrics: &Metrics) {
+    metrics.audit(audit.problem(), audit.missing_events());
+    if let Some(note) = problem {
+        events.write_even_if_quiet(&Event::Note { note });
     }
 }
 

@@ -35,6 +35,15 @@ impl EventLog {
 
     /// Writes an event.
     pub(crate) fn write(&self, event: &Event) {
+        self.write_unless(event, self.quiet);
+    }
+
+    /// Writes an event that an operator must see: to stderr, too, whatever was asked for.
+    pub(crate) fn write_even_if_quiet(&self, event: &Event) {
+        self.write_unless(event, false);
+    }
+
+    fn write_unless(&self, event: &Event, quiet: bool) {
         let time =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
         let mut json = serde_json::to_value(event).unwrap_or_default();
@@ -49,7 +58,7 @@ impl EventLog {
         }
         drop(file);
         match self.format {
-            _ if self.quiet => {}
+            _ if quiet => {}
             Format::Text => eprint_line(event),
             Format::Json => eprint_line(json),
         }

@@ -136,6 +136,34 @@ fn a_site_makes_its_key_and_the_operator_signs_its_request() {
 }
 
 #[test]
+fn a_request_with_another_public_key_than_the_site_named_is_not_signed() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let certs = place("certs");
+    call(&["certs", "init", "--certs", &certs]);
+    let key = |site: &str| {
+        let made = fedtvd(&["join", "--request", "rome", "--identity", &place(site), "--json"]);
+        let made: Value = serde_json::from_str(&made.out).unwrap_or_else(|_| panic!("{}", made.err));
+        made["key_hash"].as_str().unwrap().to_owned()
+    };
+    let (own, strange) = (key("site"), key("stranger"));
+    let sign = |options: &[&str]| fedtvd(&[&["certs", "sign", "--certs", &certs], options].concat());
+    let refused = sign(&[&place("stranger/request.pem"), "--key", &own]);
+    assert!(refused.code == 2 && refused.err.contains(&strange), "{}", refused.err);
+    let two = sign(&[&place("site/request.pem"), &place("stranger/request.pem"), "--key", &own]);
+    assert!(two.code == 2 && listed(&certs).is_empty(), "{}", two.err);
+    let signed = sign(&[&place("site/request.pem"), "--key", &own.to_uppercase()]);
+    assert!(signed.code == 0, "{}", signed.err);
+    // The printed serial number is enough to revoke this certificate and no other.
+    let serial = signed.out.lines().find_map(|line| line.trim().strip_prefix("serial number ")).unwrap();
+    let stranger = sign(&[&place("stranger/request.pem")]);
+    assert_eq!(stranger.code, 0, "{}", stranger.err);
+    call(&["certs", "revoke", "--certs", &certs, "--serial", serial]);
+    let revoked: Vec<Value> = listed(&certs).iter().map(|entry| entry["revoked"].clone()).collect();
+    assert_eq!(revoked, [true, false]);
+}
+
+#[test]
 fn a_running_client_whose_certificate_expires_continues_with_the_renewed_one() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name).display().to_string();

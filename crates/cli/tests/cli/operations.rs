@@ -231,6 +231,28 @@ fn the_audit_log_of_a_federation_is_unbroken_and_a_changed_line_is_named() {
     assert!(fedtvd(&["audit", &out]).err.contains("line 1 does not follow line 0"));
 }
 
+#[test]
+fn a_server_whose_audit_log_cannot_be_opened_does_not_start_and_changes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run").display().to_string();
+    let audit = folder.path().join("run/federation/audit.jsonl");
+    fs::create_dir_all(&audit).unwrap();
+    let refused = fedtvd(&[&IDLE[..], &["--plaintext", "--out", &out, "--quiet"]].concat());
+    assert_eq!(refused.code, 1, "{}", refused.err);
+    assert!(
+        refused.err.contains("opening the audit log") && refused.err.contains("audit.jsonl"),
+        "{}",
+        refused.err
+    );
+    assert!(!folder.path().join("run/manifest.json").exists());
+    fs::remove_dir(&audit).unwrap();
+    let mut server = Process::start(&[&IDLE[..], &["--plaintext", "--out", &out]].concat());
+    drop(server.until_it_listens());
+    server.signal("TERM");
+    assert_eq!(server.ends().0, Some(0));
+    assert!(audit.is_file());
+}
+
 /// Sends bytes to an address; what comes back.
 fn exchange(address: &str, request: &[u8]) -> String {
     use std::io::{Read as _, Write as _};

@@ -8,6 +8,7 @@ use crate::client::JoinError;
 use crate::client::outgoing::Outgoing;
 use crate::client::policy::Policy;
 use crate::client::sent_memory::Remembered;
+use crate::utc;
 use fedtvd_core::labels::Ask;
 use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::{doing, make_folder, private};
@@ -231,8 +232,7 @@ impl Drop for SentLog {
 
 /// The time as 2026-01-31T12:00:00Z.
 fn now() -> String {
-    let now = OffsetDateTime::now_utc();
-    format!("{}T{:02}:{:02}:{:02}Z", now.date(), now.hour(), now.minute(), now.second())
+    utc::seconds(OffsetDateTime::now_utc())
 }
 
 #[cfg(test)]

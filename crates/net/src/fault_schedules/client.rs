@@ -52,7 +52,7 @@ pub(super) enum Next {
     Pull,
     Enrol(wire::Survey),
     Upload,
-    Judge(u32),
+    Evaluate(u32),
 }
 
 /// An update that was not acknowledged.
@@ -125,7 +125,7 @@ impl Client {
     }
 
     /// What it says about a model.
-    pub(super) fn judgement(&self, run: &str, round: u32) -> wire::Counts {
+    pub(super) fn evaluation(&self, run: &str, round: u32) -> wire::Counts {
         let correct = 1 + u64::from(self.member.id) % HOLDOUT;
         wire::Counts { run: run.to_owned(), round, loss: 1.0, confusion: Vec::new(), correct, total: HOLDOUT }
     }

@@ -48,7 +48,7 @@ fn failing(fails: impl Fn(Change<'_>) -> bool + 'static) -> (Hook, Rc<RefCell<Jo
 #[test]
 fn an_audit_log_stays_unbroken_if_the_part_of_a_line_that_a_full_disk_stored_cannot_be_cut_off_at_once() {
     let folder = tempfile::tempdir().unwrap();
-    let audit = Audit::new(folder.path());
+    let audit = Audit::new(folder.path()).unwrap();
     let note = |note: &str| audit.event(&Event::Note { note: note.to_owned() });
     note("one");
     set_hook(Some(Rc::new(|change, act| match change {

@@ -109,7 +109,7 @@ impl World {
                 Some(unsent) => Content::Upload(unsent),
                 None => Content::Pull,
             },
-            Next::Judge(round) => Content::Judge(self.clients[client].judgement(&run, round)),
+            Next::Evaluate(round) => Content::Evaluate(self.clients[client].evaluation(&run, round)),
         };
         let number = self.network.number();
         self.clients[client].waits_for = Some(number);
@@ -159,7 +159,7 @@ impl World {
                 let failure = wire::Failure { run: run.clone(), round: *round, why: "a fault".to_owned() };
                 server.fail(&member, &failure).map(|()| Reply::Done)
             }
-            Content::Judge(counts) => server.count(&member, counts).map(|()| Reply::Done),
+            Content::Evaluate(counts) => server.count(&member, counts).map(|()| Reply::Done),
             Content::Upload(update) => {
                 let (hash, bytes) = (update.hash.clone(), update.bytes.len() as u64);
                 let ticket = wire::Ticket {
@@ -258,7 +258,7 @@ impl World {
                     self.network.replay(index, run, sent);
                 }
             }
-            Ok(Reply::Evaluate(round)) => client.next = Next::Judge(round),
+            Ok(Reply::Evaluate(round)) => client.next = Next::Evaluate(round),
             Ok(Reply::Finished(finished)) => client.finished = Some(finished),
             Err(refusal)
                 if refusal.passing() || matches!(refusal, Refusal::WrongRun { .. } | Refusal::Revoked(_)) =>

@@ -21,7 +21,7 @@ pub(super) enum Content {
     Enrol(wire::Enrolment),
     Upload(Unsent),
     Fail(u32),
-    Judge(wire::Counts),
+    Evaluate(wire::Counts),
 }
 
 /// The server's answer.
@@ -58,7 +58,7 @@ impl Content {
             Self::Enrol(_) => "enrol".to_owned(),
             Self::Upload(update) => format!("update {} of round {}", &update.hash[..8], update.round + 1),
             Self::Fail(round) => format!("failure in round {}", round + 1),
-            Self::Judge(counts) => format!("evaluation after round {}", counts.round + 1),
+            Self::Evaluate(counts) => format!("evaluation after round {}", counts.round + 1),
         }
     }
 }

@@ -124,7 +124,9 @@ pub(super) fn run(plan: &Plan, folder: &Path) -> Outcome {
 
 /// One server, from its start until it stops, fails, or the federation is over: what it was about.
 fn serve(plan: &Plan, config: &Config, out: &Path) -> Result<Option<Terms>, FederationError> {
-    let audit = Arc::new(Audit::new(&out.join("federation")));
+    let audit = Audit::new(&out.join("federation"))
+        .map(Arc::new)
+        .expect("to look at a file is no change of the disk");
     let log: Log = {
         let audit = Arc::clone(&audit);
         Arc::new(move |event: &Event| {

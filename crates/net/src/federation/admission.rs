@@ -166,7 +166,9 @@ impl Coordinator {
         match open.answers.get(&client) {
             Some(Reply::Update(update)) if update.hash == ticket.hash => {
                 drop(inner);
-                (self.log)(&Event::Again { client, round: round + 1 });
+                let (peer, certificate) = (member.peer.clone(), member.certificate.clone());
+                let update = ticket.hash.clone();
+                (self.log)(&Event::Again { client, round: round + 1, update, peer, certificate });
                 return Ok(Admission::Already);
             }
             Some(Reply::Update(_)) => return Err(Refusal::TwoAnswers { round, client }),
@@ -223,8 +225,13 @@ impl Coordinator {
     pub(crate) fn fail(&self, member: &Member, failure: &wire::Failure) -> Result<(), Refusal> {
         self.note_contact(member, Some(&failure.run))?;
         let why = plain(&failure.why);
-        let event =
-            Event::Failed { client: member.id, round: failure.round.saturating_add(1), why: why.clone() };
+        let event = Event::Failed {
+            client: member.id,
+            round: failure.round.saturating_add(1),
+            why: why.clone(),
+            peer: member.peer.clone(),
+            certificate: member.certificate.clone(),
+        };
         self.answer(member.id, failure.round, Reply::Failure(ClientFailure::Training(why)), Some(&event))
     }
 

@@ -9,17 +9,20 @@
 //! hash that is kept elsewhere shows that.
 
 use crate::federation::Event;
+use crate::utc;
 use fedtvd_run::directory::files::private;
 use fedtvd_run::directory::{disk, sha256};
 use serde_json::{Map, Value, json};
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use time::OffsetDateTime;
 
 /// The `previous` of the first line.
 pub(crate) const FIRST: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+/// Bytes that are read at a time from the end of a log.
+const BLOCK: u64 = 64 << 10;
 /// What separates a line's content from its hash.
 pub(crate) const HASH: &str = ",\"hash\":\"";
 
@@ -34,6 +37,10 @@ struct State {
     chain: Option<Chain>,
     /// Events that could not be written since the last one that was.
     lost: u64,
+    /// Events that could not be written since the server started.
+    lost_in_all: u64,
+    /// Why the last event could not be written, if it could not.
+    problem: Option<String>,
 }
 
 /// The open file and its last line.
@@ -48,40 +55,96 @@ struct Chain {
 }
 
 impl Audit {
-    /// The audit log of the federation in this folder; it is opened with the first event, when the server has the folder's
-    /// lock.
-    pub fn new(folder: &Path) -> Self {
-        Self { path: folder.join("audit.jsonl"), state: Mutex::default() }
+    /// The audit log of the federation in this folder, if it can be opened or does not exist yet. Nothing is written before
+    /// the first event, when the server has the folder's lock.
+    pub fn new(folder: &Path) -> io::Result<Self> {
+        let path = folder.join("audit.jsonl");
+        match private().read(true).append(true).open(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(named(&path, &error)),
+            _ => {}
+        }
+        Ok(Self { path, state: Mutex::default() })
     }
 
-    /// Records an event, unless it only says that nothing happens.
-    pub fn event(&self, event: &Event) {
-        if !matches!(event, Event::Waiting { .. }) {
-            self.record(serde_json::to_value(event).unwrap_or_default(), lasting(event));
+    /// Fails if the log cannot be opened; the server has the folder's lock.
+    pub fn open(&self) -> io::Result<()> {
+        self.state().open(&self.path).map(|_| ()).map_err(|error| named(&self.path, &error))
+    }
+
+    /// Records an event, unless it only says that nothing happens. Returns what an operator should know: that the log
+    /// cannot be written, or that it can be written again.
+    pub fn event(&self, event: &Event) -> Option<String> {
+        match event {
+            // Whatever made the log fail may be mended while nothing else happens.
+            Event::Waiting { .. } if self.state().lost > 0 => {
+                self.record(json!({ "event": "note", "note": "the audit log can be written again" }), true)
+            }
+            Event::Waiting { .. } => None,
+            event => self.record(serde_json::to_value(event).unwrap_or_default(), lasting(event)),
         }
     }
 
-    /// Records the model after a round.
-    pub fn model(&self, round: u32, hash: &str, unchanged: Option<&str>) {
+    /// Records the model after a round; returns the same as `event`.
+    pub fn model(&self, round: u32, hash: &str, unchanged: Option<&str>) -> Option<String> {
         self.record(
             json!({ "event": "model", "round": round, "model_hash": hash, "unchanged": unchanged }),
             true,
-        );
+        )
+    }
+
+    /// Why the last event could not be written, if it could not.
+    pub fn problem(&self) -> Option<String> {
+        self.state().problem.clone()
+    }
+
+    /// Number of events that could not be written since the server started.
+    pub fn missing_events(&self) -> u64 {
+        self.state().lost_in_all
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Appends a line; `durable` lines survive a crash of the machine. A full disk does not end the federation: the next line
     /// says how many are missing.
-    fn record(&self, content: Value, durable: bool) {
-        let Value::Object(mut content) = content else { return };
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.chain.is_none() {
-            state.chain = Chain::open(&self.path).ok();
-        }
+    fn record(&self, content: Value, durable: bool) -> Option<String> {
+        let Value::Object(mut content) = content else { return None };
+        let mut state = self.state();
         if state.lost > 0 {
             content.insert("lost".to_owned(), state.lost.into());
         }
-        let written = state.chain.as_mut().is_some_and(|chain| chain.append(content, durable).is_ok());
-        state.lost = if written { 0 } else { state.lost + 1 };
+        let written = state.open(&self.path).and_then(|chain| chain.append(content, durable));
+        let path = self.path.display();
+        match written {
+            Ok(()) => {
+                let lost = std::mem::take(&mut state.lost);
+                state
+                    .problem
+                    .take()
+                    .map(|_| format!("{path} can be written again; {lost} events are missing"))
+            }
+            Err(error) => {
+                (state.lost, state.lost_in_all) = (state.lost + 1, state.lost_in_all + 1);
+                let first = state.problem.replace(error.to_string()).is_none();
+                first.then(|| format!("{path} cannot be written, and events are missing in it: {error}"))
+            }
+        }
+    }
+}
+
+/// An error with the file that it is about.
+fn named(path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("opening the audit log {}: {error}", path.display()))
+}
+
+impl State {
+    /// The open log.
+    fn open(&mut self, path: &Path) -> io::Result<&mut Chain> {
+        match &mut self.chain {
+            Some(chain) => Ok(chain),
+            none => Ok(none.insert(Chain::open(path)?)),
+        }
     }
 }
 
@@ -94,26 +157,27 @@ fn lasting(event: &Event) -> bool {
             | Event::Again { .. }
             | Event::Failed { .. }
             | Event::Full { .. }
+            | Event::Suppressed { .. }
     )
 }
 
 impl Chain {
     /// Opens a log at its end. A last line that a kill cut off is removed, and the next line records it.
     fn open(path: &Path) -> io::Result<Self> {
-        let mut file = disk::open(private().create(true).read(true).append(true), path)?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        let text = String::from_utf8_lossy(&bytes[..whole]);
-        let last = text.lines().next_back();
-        let hash = last.map_or_else(|| FIRST.to_owned(), last_hash);
-        let (length, number) = (whole as u64, text.lines().count() as u64);
+        let file = disk::open(private().create(true).read(true).append(true), path)?;
+        let end = file.metadata()?.len();
+        let torn = last_line(&file, end)?;
+        let length = end - torn.len() as u64;
+        // Without the line feed at its end.
+        let last = last_line(&file, length.saturating_sub(1))?;
+        let last = (length > 0).then(|| String::from_utf8_lossy(&last));
+        let hash = last.as_deref().map_or_else(|| FIRST.to_owned(), last_hash);
+        let number = last.as_deref().map_or(0, last_number);
         let mut chain = Self { file, path: path.to_owned(), length, number, hash, torn: false };
-        let torn = &bytes[whole..];
         if !torn.is_empty() {
             disk::truncate(&chain.file, path, length)?;
             let note =
-                json!({ "event": "repaired", "removed_bytes": torn.len(), "removed_hash": sha256(torn) });
+                json!({ "event": "repaired", "removed_bytes": torn.len(), "removed_hash": sha256(&torn) });
             let Value::Object(note) = note else { return Ok(chain) };
             chain.append(note, true)?;
         }
@@ -121,7 +185,7 @@ impl Chain {
     }
 
     fn append(&mut self, content: Map<String, Value>, durable: bool) -> io::Result<()> {
-        let (number, now) = (self.number + 1, time(OffsetDateTime::now_utc()));
+        let (number, now) = (self.number + 1, utc::milliseconds(OffsetDateTime::now_utc()));
         let content = Value::Object(content).to_string();
         // The content is an object with at least the name of the event; its braces are those of the line.
         let content = &content[1..content.len() - 1];
@@ -153,8 +217,27 @@ fn last_hash(line: &str) -> String {
     stated.map_or_else(|| sha256(line.as_bytes()), str::to_owned)
 }
 
-/// A time as text that sorts, with milliseconds.
-fn time(now: OffsetDateTime) -> String {
-    let (date, milliseconds) = (now.date(), now.millisecond());
-    format!("{date}T{:02}:{:02}:{:02}.{milliseconds:03}Z", now.hour(), now.minute(), now.second())
+/// The number that a line states; 0 if it states none, so that the next line does not follow it either.
+fn last_number(line: &str) -> u64 {
+    serde_json::from_str::<Value>(line).ok().and_then(|line| line["number"].as_u64()).unwrap_or(0)
+}
+
+/// What stands between `end` and the last line feed before it, read from the end: a log may be larger than the memory.
+fn last_line(mut file: &File, end: u64) -> io::Result<Vec<u8>> {
+    let (mut found, mut start) = (Vec::new(), end);
+    while start > 0 {
+        let length = start.min(BLOCK);
+        start -= length;
+        let mut block = vec![0; length as usize];
+        file.seek(SeekFrom::Start(start))?;
+        file.read_exact(&mut block)?;
+        let feed = block.iter().rposition(|byte| *byte == b'\n');
+        let mut line = block.split_off(feed.map_or(0, |feed| feed + 1));
+        line.append(&mut found);
+        found = line;
+        if feed.is_some() {
+            break;
+        }
+    }
+    Ok(found)
 }

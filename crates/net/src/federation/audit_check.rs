@@ -24,7 +24,7 @@ pub struct AuditSummary {
     pub refused: BTreeMap<String, u64>,
     /// Number of accepted updates of each client.
     pub accepted: BTreeMap<u64, u64>,
-    /// Events that could not be written because the disk was full.
+    /// Events that could not be written, because the disk was full for example.
     pub lost: u64,
     /// Whether the last line is incomplete: the server was killed, or is writing it.
     pub incomplete: bool,
@@ -108,7 +108,8 @@ impl AuditSummary {
         let event = value["event"].as_str().unwrap_or_default();
         *self.events.entry(event.to_owned()).or_default() += 1;
         if let Some(code) = value["code"].as_str() {
-            *self.refused.entry(code.to_owned()).or_default() += 1;
+            // A line about suppressed refusals stands for many.
+            *self.refused.entry(code.to_owned()).or_default() += value["events"].as_u64().unwrap_or(1);
         }
         if let ("accepted", Some(client)) = (event, value["client"].as_u64()) {
             *self.accepted.entry(client).or_default() += 1;
@@ -132,7 +133,7 @@ mod tests {
     /// A log of five notes.
     fn written() -> (tempfile::TempDir, PathBuf, Vec<String>) {
         let folder = tempfile::tempdir().unwrap();
-        let audit = Audit::new(folder.path());
+        let audit = Audit::new(folder.path()).unwrap();
         // Text that looks like the end of a line must not be taken for it.
         for text in ["one", "two {\"hash\":\"x\"}", "three", "four,\"hash\":\"0\"}", "five }"] {
             audit.event(&note(text));
@@ -147,7 +148,7 @@ mod tests {
         let (folder, path, _) = written();
         let before = check_audit(&path, None).unwrap();
         assert_eq!((before.lines, before.events["note"], before.incomplete), (5, 5, false));
-        let audit = Audit::new(folder.path());
+        let audit = Audit::new(folder.path()).unwrap();
         audit.event(&Event::Waiting { round: 1, clients: vec![1], names: vec!["b".to_owned()] });
         audit.model(1, "abc", None);
         let after = check_audit(&path, Some(&before.head)).unwrap();
@@ -197,11 +198,49 @@ mod tests {
         for cut in [1, 40, lines[4].len() - 1] {
             fs::write(&path, [&lines[..4].concat(), &lines[4][..cut]].concat()).unwrap();
             assert!(check_audit(&path, None).unwrap().incomplete);
-            Audit::new(folder.path()).event(&note("after"));
+            Audit::new(folder.path()).unwrap().event(&note("after"));
             let summary = check_audit(&path, None).unwrap();
             assert_eq!((summary.lines, summary.events["repaired"], summary.incomplete), (6, 1, false));
             let text = fs::read_to_string(&path).unwrap();
             assert!(text.contains(&format!("\"removed_bytes\":{cut},")), "{text}");
         }
+    }
+
+    #[test]
+    fn of_a_long_log_only_its_end_is_read_and_lines_longer_than_a_block_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let long = "x".repeat(200_000);
+        for text in ["short", &long, "short", &long] {
+            Audit::new(folder.path()).unwrap().event(&note(text));
+        }
+        assert_eq!(check_audit(&path, None).unwrap().lines, 4);
+        // What stands before the last line is not read: it may be of any size.
+        let text = fs::read_to_string(&path).unwrap();
+        let last = text.lines().last().unwrap();
+        fs::write(&path, format!("{}\n{last}\n", "y".repeat(1_000_000))).unwrap();
+        Audit::new(folder.path()).unwrap().event(&note("after"));
+        let after = fs::read_to_string(&path).unwrap();
+        assert!(after.lines().last().unwrap().starts_with("{\"number\":5,"), "{after}");
+    }
+
+    #[test]
+    fn a_log_that_cannot_be_written_is_reported_once_and_so_is_its_repair() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("audit.jsonl");
+        let audit = Audit::new(folder.path()).unwrap();
+        // A folder in its place can be opened by nobody, not even by root.
+        fs::create_dir(&path).unwrap();
+        assert!(audit.open().unwrap_err().to_string().contains("audit.jsonl"));
+        assert!(Audit::new(folder.path()).is_err());
+        assert!(audit.event(&note("one")).unwrap().contains("cannot be written"));
+        assert_eq!((audit.event(&note("two")), audit.missing_events()), (None, 2));
+        assert!(audit.problem().is_some());
+        fs::remove_dir(&path).unwrap();
+        let waiting = Event::Waiting { round: 1, clients: vec![1], names: vec!["b".to_owned()] };
+        assert!(audit.event(&waiting).unwrap().ends_with("can be written again; 2 events are missing"));
+        assert_eq!((audit.event(&waiting), audit.problem()), (None, None));
+        let summary = check_audit(&path, None).unwrap();
+        assert_eq!((summary.lines, summary.lost), (1, 2));
     }
 }

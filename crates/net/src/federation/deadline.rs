@@ -5,6 +5,7 @@
 //! later rounds                        max(10 min, 3 · the slowest site's time in the last ten rounds)
 //! ```
 //!
+//! If clients evaluate the model after a round, they have as long again as the next round would have.
 //! A site's time runs from the moment at which its job was first sent until its update was accepted.
 
 use fedtvd_run::directory::FileError;
@@ -48,12 +49,15 @@ impl Deadline {
         }
     }
 
-    /// How long clients may take to evaluate a model.
-    pub(crate) fn of_evaluation(self) -> Duration {
-        match self {
-            Self::After(limit) => limit,
-            Self::Measured | Self::Never => Duration::from_secs(60),
-        }
+    /// How long clients may take to evaluate the model after a round: as long as the next round waits for updates, and ten
+    /// minutes if nothing was measured. `None` for no limit.
+    pub(crate) fn of_evaluation(
+        self,
+        round: u32,
+        slowest: impl IntoIterator<Item = Duration>,
+    ) -> Option<Duration> {
+        let limit = self.of_round(round.saturating_add(1), slowest);
+        if self == Self::Measured { limit.or(Some(LEAST)) } else { limit }
     }
 }
 
@@ -139,6 +143,18 @@ mod tests {
         for wrong in ["-1", "NaN", "inf", "soon", ""] {
             assert!(wrong.parse::<Deadline>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn clients_may_evaluate_for_as_long_as_the_next_round_may_take() {
+        let limit = |deadline: Deadline, slowest: &[u64]| {
+            deadline.of_evaluation(0, slowest.iter().map(|time| seconds(*time)))
+        };
+        assert_eq!(limit(Deadline::Never, &[7]), None);
+        assert_eq!(limit(Deadline::After(seconds(5)), &[7]), Some(seconds(5)));
+        assert_eq!(limit(Deadline::Measured, &[]), Some(seconds(600)));
+        assert_eq!(limit(Deadline::Measured, &[7]), Some(seconds(600)));
+        assert_eq!(limit(Deadline::Measured, &[900]), Some(seconds(2_700)));
     }
 
     #[test]

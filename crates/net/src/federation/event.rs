@@ -2,6 +2,7 @@
 
 use fedtvd_core::round::ClientId;
 use serde::Serialize;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,6 +32,10 @@ pub enum Event {
         peer: String,
         /// SHA-256 of the peer's certificate; null without TLS.
         certificate: Option<String>,
+        /// The round that the request is about, counted from 1, if it names one.
+        round: Option<u32>,
+        /// SHA-256 of the update, as announced, if the request has a ticket.
+        update: Option<String>,
         /// The reason, as a code for scripts.
         code: &'static str,
         /// The reason, as a sentence.
@@ -81,6 +86,12 @@ pub enum Event {
         client: ClientId,
         /// The round, counted from 1.
         round: u32,
+        /// SHA-256 of the update.
+        update: String,
+        /// The peer's address.
+        peer: String,
+        /// SHA-256 of the client's certificate; null without TLS.
+        certificate: Option<String>,
     },
     /// A client failed to train.
     Failed {
@@ -90,6 +101,19 @@ pub enum Event {
         round: u32,
         /// The reason.
         why: String,
+        /// The peer's address.
+        peer: String,
+        /// SHA-256 of the client's certificate; null without TLS.
+        certificate: Option<String>,
+    },
+    /// More events of one kind in a minute than are logged one by one.
+    Suppressed {
+        /// Their code, as in `refused`; or again, failed or full.
+        code: &'static str,
+        /// Number of events without a line of their own.
+        events: u64,
+        /// How many of them came from each client or address; at most twenty are named.
+        sources: BTreeMap<String, u64>,
     },
     /// A connection could not be accepted: no file descriptors left, or the peer disconnected at once.
     Full {
@@ -167,11 +191,19 @@ impl fmt::Display for Event {
             Self::Accepted { client, round, bytes, .. } => {
                 write!(f, "round {round}: update of client {client}, {bytes} bytes")
             }
-            Self::Again { client, round } => {
+            Self::Again { client, round, .. } => {
                 write!(f, "round {round}: client {client} sent its update again; it counts once")
             }
-            Self::Failed { client, round, why } => {
+            Self::Failed { client, round, why, .. } => {
                 write!(f, "round {round}: client {client} has no update: {why}")
+            }
+            Self::Suppressed { code, events, sources } => {
+                let named: u64 = sources.values().sum();
+                write!(f, "{events} more events [{code}] within a minute")?;
+                for (source, events) in sources {
+                    write!(f, ", {events} of {source}")?;
+                }
+                if named < *events { write!(f, ", {} of others", events - named) } else { Ok(()) }
             }
             Self::Full { why } => write!(f, "a connection could not be accepted: {why}"),
             Self::Waiting { round, names, .. } => {

@@ -16,7 +16,6 @@ use fedtvd_run::fleet::{Answers, Fleet, FleetFailure, Gathered, Traffic, evaluat
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// Evaluates the model after a round.
 pub(crate) enum Evaluator {
@@ -24,8 +23,8 @@ pub(crate) enum Evaluator {
     Server { workers: Vec<Box<dyn Trainer>>, rows: Vec<u32>, classes: usize },
     /// The server, once the schema of its table is complete.
     Open(Box<OpenTable>),
-    /// The clients of the round, on their hold-outs, within this time.
-    Clients(Duration),
+    /// The clients of the round, on their hold-outs.
+    Clients,
 }
 
 /// The clients of a federation.
@@ -152,9 +151,10 @@ impl Fleet for Federation {
                 let evaluation = evaluate(workers, *classes, model, rows).map_err(FleetFailure::Evaluate)?;
                 Assessment::from(&evaluation)
             }
-            Evaluator::Clients(patience) => {
+            Evaluator::Clients => {
                 let bytes = Bytes::from(model.to_safetensors());
-                self.coordinator.evaluate(self.round, bytes, self.answered.clone(), *patience)?
+                let limit = self.deadline.of_evaluation(self.round, self.timings.slowest());
+                self.coordinator.evaluate(self.round, bytes, self.answered.clone(), limit)?
             }
         };
         self.assessment = assessment.clone();

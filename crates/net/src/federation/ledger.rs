@@ -4,7 +4,12 @@
 //! federation/lock                             one server at a time
 //! federation/lease                            when the last server started
 //! federation/run.json                         the run's id and roster
+//! federation/address                          where the server listens
+//! federation/log.jsonl                        events, for operators
+//! federation/audit.jsonl                      events, chained by hashes (audit.rs)
+//! federation/timings.json                     the slowest site's time in each of the last rounds (deadline.rs)
 //! federation/round-000003/open.json           the roster, on disk before the first job is sent
+//! federation/round-000003/client-7-HASH-BYTES.partial   an upload that broke off and can be continued (partial.rs)
 //! federation/round-000003/client-7-HASH       an accepted update
 //! federation/round-000003/closed.json         the round's answers, on disk before they are aggregated
 //! ```

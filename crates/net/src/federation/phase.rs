@@ -142,3 +142,10 @@ pub(crate) struct Evaluating {
     pub(crate) asked: BTreeSet<ClientId>,
     pub(crate) counts: BTreeMap<ClientId, ClientEvaluation>,
 }
+
+impl Evaluating {
+    /// Clients that have not answered.
+    pub(crate) fn missing(&self) -> Vec<ClientId> {
+        self.asked.iter().filter(|client| !self.counts.contains_key(client)).copied().collect()
+    }
+}

@@ -146,29 +146,49 @@ impl Coordinator {
         if inner.stop { Err(FleetFailure::Stopped) } else { Ok(inner) }
     }
 
-    /// Evaluates a model on these clients' hold-outs, in client order; clients that do not answer are left out.
+    /// Evaluates a model on these clients' hold-outs, in client order. Clients that do not answer within this time, or whose
+    /// certificate is not valid any more, are left out, and the log names them.
     pub fn evaluate(
         &self,
         round: u32,
         model: Bytes,
         asked: BTreeSet<ClientId>,
-        patience: Duration,
+        limit: Option<Duration>,
     ) -> Result<Assessment, FleetFailure> {
         self.inner().phase = Phase::Evaluating(Evaluating { round, model, asked, counts: BTreeMap::new() });
         self.notify_clients();
-        let mut inner = self.wait_until(patience, |inner| match &inner.phase {
+        let end = limit.and_then(|limit| self.now().checked_add(limit));
+        let over = |inner: &Inner| match &inner.phase {
             Phase::Evaluating(evaluating) => {
-                let mut asked = evaluating.asked.iter();
-                asked.all(|client| evaluating.counts.contains_key(client) || !inner.can_answer(*client))
+                !evaluating.missing().iter().any(|client| inner.can_answer(*client))
             }
             _ => true,
-        })?;
-        Ok(match std::mem::replace(&mut inner.phase, Phase::Between) {
-            Phase::Evaluating(Evaluating { counts, .. }) => {
-                Assessment::by_clients(self.terms.run.mode, self.terms.classes, counts.values())
+        };
+        let mut inner = loop {
+            let left = end.map(|end| end.saturating_duration_since(self.now()));
+            let inner = self.wait_until(left.unwrap_or(REMINDER).min(REMINDER), over)?;
+            if over(&inner) || end.is_some_and(|end| self.now() >= end) {
+                break inner;
             }
-            _ => Assessment::default(),
-        })
+            if let Phase::Evaluating(evaluating) = &inner.phase {
+                let clients = evaluating.missing();
+                drop(inner);
+                let names = self.names(&clients);
+                (self.log)(&Event::Waiting { round: round + 1, clients, names });
+            }
+        };
+        let Phase::Evaluating(evaluating) = std::mem::replace(&mut inner.phase, Phase::Between) else {
+            return Ok(Assessment::default());
+        };
+        drop(inner);
+        let missing = evaluating.missing();
+        if !missing.is_empty() {
+            let names = self.names(&missing).join(", ");
+            let note = format!("round {}: evaluated without {names}, who did not answer", round + 1);
+            (self.log)(&Event::Note { note });
+        }
+        let counts = evaluating.counts.values();
+        Ok(Assessment::by_clients(self.terms.run.mode, self.terms.classes, counts))
     }
 
     /// Ends the federation: waits until all clients are informed, but no longer than `patience`.

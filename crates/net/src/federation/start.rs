@@ -198,7 +198,7 @@ pub(crate) fn prepare_with(
     let tables = TableSchema::of(info.schema, &directory).map_err(RunError::from)?.map(Arc::new);
     let evaluator = match &info.data {
         Some(data) => server_evaluator(&data.loaded, &model.network, options.workers, tables.as_ref())?,
-        None => Evaluator::Clients(options.deadline.of_evaluation()),
+        None => Evaluator::Clients,
     };
     let terms = Terms {
         run_id: ledger.run(&new_name(), options.roster.as_ref())?,
@@ -213,7 +213,7 @@ pub(crate) fn prepare_with(
         roster: options.roster,
         names: options.names,
         tables,
-        clients_evaluate: matches!(evaluator, Evaluator::Clients(_)),
+        clients_evaluate: matches!(evaluator, Evaluator::Clients),
     };
     let aggregated = aggregated && !known;
     let coordinator = Coordinator::new(terms, ledger, Arc::clone(&log), clock, state.clone(), aggregated);

@@ -18,7 +18,8 @@ pub struct Status {
     pub strategy: String,
     /// How far clients' claims are trusted.
     pub mode: Mode,
-    /// The phase: columns (statistics of tables' columns are collected), gathering, training, judging (clients evaluate the model) or finished.
+    /// The phase: columns (statistics of tables' columns are collected), gathering, training, evaluating (clients evaluate the
+    /// model) or finished.
     pub phase: String,
     /// Why the statistics of the clients' columns give no centres and scales, so that round 1 cannot begin
     /// (`standards-failed`).
@@ -108,13 +109,16 @@ impl Coordinator {
             waiting_for =
                 missing_statistics.clone().unwrap_or_else(|| inner.absent(self.terms.roster.as_ref()));
         }
+        if let Phase::Evaluating(evaluating) = &inner.phase {
+            waiting_for = evaluating.missing();
+        }
         answered.sort_unstable();
         waiting_for.sort_unstable();
         let (phase, open) = match &inner.phase {
             Phase::Between if missing_statistics.is_some() => ("columns", None),
             Phase::Between => ("gathering", None),
             Phase::Training(open) => ("training", Some(open)),
-            Phase::Evaluating(_) => ("judging", None),
+            Phase::Evaluating(_) => ("evaluating", None),
             Phase::Finished(_) => ("finished", None),
         };
         Status {

@@ -1,16 +1,16 @@
-//! The list of clients that may take part: `clients.toml`, one entry per certificate, read again when it changes.
+//! The list of clients that may take part: `clients.toml`, one entry per certificate.
 //!
 //! A client is identified by its certificate's fingerprint and by nothing that it claims. A client may have several
 //! valid certificates, with the same name and number, so that one can be renewed before it expires. A revoked entry stays
 //! in the list, so that its number is not given to another client.
 
+use crate::identity::same_owner::replace;
+use crate::utc;
 use fedtvd_core::round::ClientId;
 use fedtvd_run::directory::{FileError, files};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
+use std::path::Path;
 use thiserror::Error;
 use time::OffsetDateTime;
 
@@ -44,15 +44,9 @@ impl Listed {
 
     /// Whether it has expired.
     pub fn expired(&self) -> bool {
-        let now = Self::moment(OffsetDateTime::now_utc());
+        let now = utc::seconds(OffsetDateTime::now_utc());
         // Moments in this form sort as text, and so do their first characters, the dates.
         self.expires.as_str() < now.get(..self.expires.len()).unwrap_or(&now)
-    }
-
-    /// A moment as it is written in the list.
-    pub(crate) fn moment(moment: OffsetDateTime) -> String {
-        let (date, (hour, minute, second)) = (moment.date(), moment.to_hms());
-        format!("{date}T{hour:02}:{minute:02}:{second:02}Z")
     }
 }
 
@@ -113,11 +107,11 @@ impl AllowList {
         })
     }
 
-    /// Writes the list.
+    /// Writes the list. Whoever could read it before still can: the server may run as another user.
     pub fn write(&self, path: &Path) -> Result<(), FileError> {
         let text = toml::to_string(self).expect("a list of clients is plain data");
         let text = format!("# Who may take part; a running server reads changes at once.\n\n{text}");
-        files::write(path, text.as_bytes())
+        replace(path, text.as_bytes())
     }
 
     /// The entry of a certificate.
@@ -155,70 +149,6 @@ impl AllowList {
     }
 }
 
-/// What distinguishes one version of a file from the next.
-pub(crate) type Stamp = (Option<SystemTime>, u64, u64);
-
-/// A list that is read again when its file changes.
-#[derive(Debug)]
-pub(crate) struct Watched {
-    path: PathBuf,
-    known: Mutex<(Option<Stamp>, Arc<AllowList>)>,
-}
-
-impl Watched {
-    /// Starts with the list as it is.
-    pub(crate) fn new(path: PathBuf) -> Result<Self, AllowError> {
-        let stamp = stamp(&path);
-        let list = Arc::new(AllowList::read(&path)?);
-        Ok(Self { path, known: Mutex::new((stamp, list)) })
-    }
-
-    /// The current list. If the file changed and cannot be read, the previous list stays in force and the error is
-    /// returned once.
-    pub(crate) fn current(&self) -> (Arc<AllowList>, Option<AllowError>) {
-        let now = stamp(&self.path);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut error = None;
-        if known.0 != now {
-            known.0 = now;
-            match self.read(&known.1) {
-                Ok(list) => known.1 = Arc::new(list),
-                Err(unreadable) => error = Some(unreadable),
-            }
-        }
-        (Arc::clone(&known.1), error)
-    }
-
-    /// Reads the list even if its file seems unchanged. If it cannot be read, the previous list stays in force.
-    pub(crate) fn reload(&self) -> Result<Arc<AllowList>, AllowError> {
-        let now = stamp(&self.path);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let list = Arc::new(self.read(&known.1)?);
-        *known = (now, Arc::clone(&list));
-        Ok(list)
-    }
-
-    fn read(&self, before: &AllowList) -> Result<AllowList, AllowError> {
-        let list = AllowList::read(&self.path)?;
-        // Somebody is writing it, or emptied it by mistake: revoked clients stay listed.
-        if list.clients.is_empty() && !before.clients.is_empty() {
-            let (path, why) = (self.path.display().to_string(), "it no longer lists any clients".to_owned());
-            return Err(AllowError::Text { path, why });
-        }
-        Ok(list)
-    }
-}
-
-/// The current version of a file; `None` if there is none.
-pub(crate) fn stamp(path: &Path) -> Option<Stamp> {
-    let data = std::fs::metadata(path).ok()?;
-    #[cfg(unix)]
-    let number = std::os::unix::fs::MetadataExt::ino(&data);
-    #[cfg(not(unix))]
-    let number = 0;
-    Some((data.modified().ok(), data.len(), number))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,26 +165,6 @@ mod tests {
             expires: "9999-01-01".into(),
             revoked: false,
         }
-    }
-
-    #[test]
-    fn a_change_is_seen_at_once_and_a_broken_file_leaves_the_last_list_in_force() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("clients.toml");
-        let mut list = AllowList { clients: vec![entry("a", 0), entry("b", 1)] };
-        list.write(&path).unwrap();
-        let watched = Watched::new(path.clone()).unwrap();
-        list.clients[1].revoked = true;
-        list.write(&path).unwrap();
-        assert!(watched.current().0.find("b-1").unwrap().revoked);
-        std::fs::write(&path, "client = 7").unwrap();
-        let (current, error) = watched.current();
-        assert!(current.find("b-1").unwrap().revoked && error.is_some());
-        assert!(watched.current().1.is_none());
-        // An editor that truncates before it writes.
-        std::fs::write(&path, "").unwrap();
-        let (current, error) = watched.current();
-        assert!(current.find("a-0").is_some() && error.is_some());
     }
 
     #[test]
@@ -300,8 +210,8 @@ mod tests {
     fn a_certificate_expires_to_the_second_and_one_of_an_old_list_to_the_day() {
         let now = OffsetDateTime::now_utc();
         let expired = |expires: String| Listed { expires, ..entry("a", 0) }.expired();
-        assert!(expired(Listed::moment(now - Duration::from_secs(2))));
-        assert!(!expired(Listed::moment(now + Duration::from_secs(60))));
+        assert!(expired(utc::seconds(now - Duration::from_secs(2))));
+        assert!(!expired(utc::seconds(now + Duration::from_secs(60))));
         assert!(expired((now - Duration::from_secs(86_400)).date().to_string()));
         assert!(!expired((now + Duration::from_secs(86_400)).date().to_string()));
         let text =

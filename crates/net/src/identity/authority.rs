@@ -9,7 +9,7 @@
 //! ```
 
 use crate::identity::list_lock::ListLock;
-use crate::identity::private_file::write_private;
+use crate::identity::same_owner::replace;
 use crate::identity::{AllowError, AllowList, NameError};
 use fedtvd_core::round::ClientId;
 use fedtvd_run::directory::FileError;
@@ -105,14 +105,14 @@ impl Authority {
         let server = server(hosts, days, &server_key, &key)?;
         make_folder(folder)?;
         make_folder(&authority.file("clients"))?;
-        write_private(&authority.file("server.key"), &server_key.serialize_pem())?;
+        write(&authority.file("server.key"), server_key.serialize_pem().as_bytes())?;
         write(&authority.file("server.pem"), server.pem().as_bytes())?;
         if !authority.list_path().exists() {
             AllowList::default().write(&authority.list_path())?;
         }
         write(&authority.file("ca.pem"), root.pem().as_bytes())?;
         // Last, because the authority's key marks a complete folder.
-        write_private(&authority.file("ca.key"), &key.serialize_pem())?;
+        write(&authority.file("ca.key"), key.serialize_pem().as_bytes())?;
         sync(folder)?;
         Ok(authority)
     }
@@ -121,7 +121,7 @@ impl Authority {
     pub fn renew_server(&self, hosts: &[String], days: i64) -> Result<(), AuthorityError> {
         let _lock = ListLock::acquire(&self.folder)?;
         let server = server(hosts, days, &self.key("server.key")?, &self.key("ca.key")?)?;
-        Ok(write(&self.file("server.pem"), server.pem().as_bytes())?)
+        Ok(replace(&self.file("server.pem"), server.pem().as_bytes())?)
     }
 
     /// The list of clients that may take part.

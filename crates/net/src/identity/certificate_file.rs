@@ -1,11 +1,12 @@
 //! A certificate and its key in files that are read again when they change: the next handshake uses a renewed
 //! certificate, without a restart.
 
-use crate::identity::allow_list::{Stamp, stamp};
+use crate::identity::file_version::{Change, FileVersion, Stamp, stamp};
 use crate::identity::tls::{TlsError, chain, key, provider};
 use fedtvd_run::directory::sha256;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 use time::OffsetDateTime;
 use tokio_rustls::rustls::SignatureScheme;
 use tokio_rustls::rustls::client::ResolvesClientCert;
@@ -19,14 +20,7 @@ use x509_parser::prelude::FromDer as _;
 pub(crate) struct CertificateFile {
     certificate: PathBuf,
     key: PathBuf,
-    known: Mutex<Known>,
-}
-
-/// What was read last.
-#[derive(Debug)]
-struct Known {
-    stamps: [Option<Stamp>; 2],
-    certified: Arc<CertifiedKey>,
+    known: Mutex<FileVersion<[Stamp; 2], CertifiedKey>>,
 }
 
 impl CertificateFile {
@@ -34,25 +28,14 @@ impl CertificateFile {
     pub(crate) fn open(certificate: PathBuf, key: PathBuf) -> Result<Self, TlsError> {
         let stamps = [stamp(&certificate), stamp(&key)];
         let certified = read(&certificate, &key)?;
-        Ok(Self { certificate, key, known: Mutex::new(Known { stamps, certified }) })
+        Ok(Self { certificate, key, known: Mutex::new(FileVersion::new(stamps, certified)) })
     }
 
     /// Reads the files again if they changed. If they cannot be used, or do not belong together yet, the previous
-    /// certificate stays in use and the error is returned once.
-    pub(crate) fn refresh(&self) -> Option<TlsError> {
+    /// certificate stays in use. A problem is returned once, and so is its end.
+    pub(crate) fn refresh(&self) -> Option<Change> {
         let stamps = [stamp(&self.certificate), stamp(&self.key)];
-        let mut known = self.known();
-        if known.stamps == stamps {
-            return None;
-        }
-        known.stamps = stamps;
-        match read(&self.certificate, &self.key) {
-            Ok(certified) => {
-                known.certified = certified;
-                None
-            }
-            Err(error) => Some(error),
-        }
+        self.known().refresh(stamps, Instant::now(), |_| read(&self.certificate, &self.key))
     }
 
     /// SHA-256 of the certificate.
@@ -68,10 +51,10 @@ impl CertificateFile {
     }
 
     fn current(&self) -> Arc<CertifiedKey> {
-        Arc::clone(&self.known().certified)
+        self.known().value()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, FileVersion<[Stamp; 2], CertifiedKey>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -120,7 +103,7 @@ mod tests {
         assert!(file.refresh().is_some() && file.refresh().is_none(), "the error is returned once");
         assert_eq!(file.fingerprint(), first.fingerprint);
         std::fs::write(client.join("key.pem"), new_key).unwrap();
-        assert!(file.refresh().is_none());
+        assert_eq!(file.refresh(), Some(Change::Usable));
         assert_eq!(file.fingerprint(), second.fingerprint);
     }
 }

@@ -3,8 +3,8 @@
 use crate::identity::authority::{authority_params, set_validity};
 use crate::identity::client_name::check_name;
 use crate::identity::list_lock::ListLock;
-use crate::identity::private_file::write_private;
 use crate::identity::{AllowList, Authority, AuthorityError, Listed, SigningRequest, tls};
+use crate::utc;
 use data_encoding::HEXLOWER;
 use fedtvd_core::round::ClientId;
 use fedtvd_run::directory::files::{make_folder, read_text, write};
@@ -73,7 +73,7 @@ impl Authority {
         let folder = self.file(if private.is_some() { "clients" } else { "signed" }).join(&request.name);
         make_folder(&folder)?;
         if let Some(private) = private {
-            write_private(&folder.join("key.pem"), private)?;
+            write(&folder.join("key.pem"), private.as_bytes())?;
         }
         write(&folder.join("ca.pem"), read_text(&self.file("ca.pem"))?.as_bytes())?;
         write(&folder.join("cert.pem"), certificate.pem().as_bytes())?;
@@ -83,7 +83,7 @@ impl Authority {
             serial: Some(HEXLOWER.encode(&serial)),
             fingerprint: sha256(certificate.der()),
             max_size: request.max_size,
-            expires: Listed::moment(expires),
+            expires: utc::seconds(expires),
             revoked: false,
         };
         list.clients.push(listed.clone());

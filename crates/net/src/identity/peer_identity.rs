@@ -2,10 +2,10 @@
 
 use crate::federation::admission::Member;
 use crate::federation::{Event, Log};
-use crate::identity::allow_list::Watched;
+use crate::identity::AllowList;
 use crate::identity::certificate_file::CertificateFile;
-use crate::identity::tls::TlsError;
-use crate::identity::{AllowError, AllowList};
+use crate::identity::file_version::Change;
+use crate::identity::watched_list::Watched;
 use crate::server::connections::Peer;
 use crate::server::refusal::Refusal;
 use fedtvd_core::round::ClientId;
@@ -73,8 +73,8 @@ impl Authentication {
             }
             Self::Certificates { list, own } => {
                 let fingerprint = certificate.as_deref().unwrap_or("none");
-                let (list, error) = list.current();
-                log_stale(error, log);
+                let (list, change) = list.current();
+                log_list(change, log);
                 let listed = list.find(fingerprint);
                 if listed.is_none() && is_own(own, fingerprint, log) {
                     let name = Some("operator".to_owned());
@@ -102,6 +102,14 @@ impl Authentication {
         }
     }
 
+    /// Why the list of clients in force is not that of the file, so that a revocation may be missing, if it is not.
+    pub(crate) fn unreadable_list(&self) -> Option<String> {
+        match self {
+            Self::Claimed => None,
+            Self::Certificates { list, .. } => list.unreadable(),
+        }
+    }
+
     /// When the server's certificate expires; none without TLS.
     pub(crate) fn server_expires(&self) -> Option<OffsetDateTime> {
         match self {
@@ -124,9 +132,9 @@ impl Authentication {
     /// What is valid now, and reads a renewed server certificate; none without TLS.
     pub(crate) fn valid(&self, log: &Log) -> Option<Valid> {
         let Self::Certificates { list, own } = self else { return None };
-        let (list, error) = list.current();
-        log_stale(error, log);
-        log_unusable(own.refresh(), log);
+        let (list, change) = list.current();
+        log_list(change, log);
+        log_certificate(own.refresh(), log);
         let valid = list.clients.iter().filter(|entry| entry.valid());
         let mut certificates: BTreeSet<String> = valid.map(|entry| entry.fingerprint.clone()).collect();
         certificates.insert(own.fingerprint());
@@ -139,20 +147,26 @@ fn is_own(own: &CertificateFile, fingerprint: &str, log: &Log) -> bool {
     if own.fingerprint() == fingerprint {
         return true;
     }
-    log_unusable(own.refresh(), log);
+    log_certificate(own.refresh(), log);
     own.fingerprint() == fingerprint
 }
 
-/// Logs that a renewed server certificate cannot be used.
-fn log_unusable(error: Option<TlsError>, log: &Log) {
-    if let Some(error) = error {
-        log(&Event::Note { note: format!("the previous server certificate remains in use: {error}") });
-    }
+/// Logs whether a renewed server certificate can be used.
+fn log_certificate(change: Option<Change>, log: &Log) {
+    let note = match change {
+        None => return,
+        Some(Change::Unusable(why)) => format!("the previous server certificate remains in use: {why}"),
+        Some(Change::Usable) => "the server certificate can be used again".to_owned(),
+    };
+    log(&Event::Note { note });
 }
 
-/// Logs that a changed list cannot be read.
-fn log_stale(error: Option<AllowError>, log: &Log) {
-    if let Some(error) = error {
-        log(&Event::Note { note: format!("the previous list of clients remains in force: {error}") });
-    }
+/// Logs whether a changed list can be read.
+fn log_list(change: Option<Change>, log: &Log) {
+    let note = match change {
+        None => return,
+        Some(Change::Unusable(why)) => format!("the previous list of clients remains in force: {why}"),
+        Some(Change::Usable) => "the list of clients can be read again".to_owned(),
+    };
+    log(&Event::Note { note });
 }

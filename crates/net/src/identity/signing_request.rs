@@ -4,7 +4,6 @@
 //! believes to have been granted it.
 
 use crate::identity::client_name::{NameError, check_name};
-use crate::identity::private_file::write_private;
 use fedtvd_run::directory::files::{doing, make_folder, read_text, write};
 use fedtvd_run::directory::{FileError, sha256};
 use rcgen::{
@@ -93,7 +92,7 @@ pub fn request_certificate(name: &str, folder: &Path) -> Result<Requested, Reque
     params.distinguished_name.push(DnType::CommonName, name);
     let text = params.serialize_request(&key)?.pem()?;
     if new_key {
-        write_private(&path, &key.serialize_pem())?;
+        write(&path, key.serialize_pem().as_bytes())?;
     }
     write(&request, text.as_bytes())?;
     Ok(Requested { key: path, request, key_hash: sha256(&key.subject_public_key_info()), new_key })

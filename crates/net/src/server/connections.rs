@@ -2,6 +2,7 @@
 
 use crate::federation::{Event, Log};
 use crate::identity::tls;
+use crate::server::handshake_limit::{HandshakeLimit, Pending};
 use crate::server::open_connections::{CONNECTIONS_EACH, OpenConnections, Slot};
 use fedtvd_run::directory::sha256;
 use std::io;
@@ -25,9 +26,11 @@ use tonic::transport::server::Connected;
 const CONNECTIONS: usize = 8192;
 /// File descriptors reserved for the server's own files: updates, checkpoints and logs.
 const OWN_FILES: u64 = 256;
-/// Maximum number of concurrent handshakes.
-const HANDSHAKES: usize = 1024;
-/// Timeout of a handshake.
+/// Accepted connections that wait until they are served.
+const ACCEPTED: usize = 1024;
+/// Share of all connections that may wait for their handshakes at one address: one of this many.
+const PENDING_SHARE: usize = 4;
+/// Timeout of a handshake, with the time that it waits for others of its address.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time within which a new connection must send its first request.
 const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
@@ -121,10 +124,11 @@ pub(crate) fn incoming(
     slots: Arc<OpenConnections>,
     log: Log,
 ) -> ReceiverStream<io::Result<PeerStream>> {
-    let (sender, receiver) = mpsc::channel(HANDSHAKES);
+    let (sender, receiver) = mpsc::channel(ACCEPTED);
     tokio::spawn(async move {
-        let connections = Arc::new(Semaphore::new(connection_limit()));
-        let handshakes = Arc::new(Semaphore::new(HANDSHAKES));
+        let most = connection_limit();
+        let connections = Arc::new(Semaphore::new(most));
+        let handshakes = HandshakeLimit::new((most / PENDING_SHARE).max(1));
         let acceptor = config.map(TlsAcceptor::from);
         loop {
             let Ok(permit) = Arc::clone(&connections).acquire_owned().await else { return };
@@ -144,7 +148,11 @@ pub(crate) fn incoming(
             let _ = stream.set_nodelay(true);
             let (acceptor, sender, log) = (acceptor.clone(), sender.clone(), Arc::clone(&log));
             let slots = Arc::clone(&slots);
-            let Ok(handshake) = Arc::clone(&handshakes).acquire_owned().await else { return };
+            let Some(pending) = handshakes.enter(address.ip()) else {
+                let why = "too many connections of this address wait for their handshakes".to_owned();
+                log(&Event::Handshake { peer: address.to_string(), code: "tls-busy", why });
+                continue;
+            };
             tokio::spawn(async move {
                 let address = address.to_string();
                 let connection = match acceptor {
@@ -154,7 +162,7 @@ pub(crate) fn incoming(
                         Some(PeerStream::new(peer, transport, permit, None))
                     }
                     Some(acceptor) => {
-                        shake_hands(&acceptor, stream, address, (permit, handshake), &slots, &log).await
+                        shake_hands(&acceptor, stream, address, (permit, pending), &slots, &log).await
                     }
                 };
                 if let Some(connection) = connection {
@@ -190,14 +198,18 @@ async fn shake_hands(
     acceptor: &TlsAcceptor,
     stream: TcpStream,
     address: String,
-    (permit, handshake): (OwnedSemaphorePermit, OwnedSemaphorePermit),
+    (permit, pending): (OwnedSemaphorePermit, Pending),
     slots: &Arc<OpenConnections>,
     log: &Log,
 ) -> Option<PeerStream> {
     let refused = |peer: String, code, why| log(&Event::Handshake { peer, code, why });
-    let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream).into_fallible()).await;
+    let shaking = async {
+        let _turn = pending.turn().await;
+        acceptor.accept(stream).into_fallible().await
+    };
+    let accepted = tokio::time::timeout(HANDSHAKE_TIMEOUT, shaking).await;
     // From here on nothing is computed: other handshakes may begin.
-    drop(handshake);
+    drop(pending);
     match accepted {
         Err(_) => {
             let seconds = HANDSHAKE_TIMEOUT.as_secs();

@@ -2,9 +2,9 @@
 
 use crate::federation::{Coordinator, Event};
 use crate::identity::AllowError;
-use crate::identity::allow_list::Watched;
 use crate::identity::peer_identity::Authentication;
 use crate::identity::tls::{self, TlsError};
+use crate::identity::watched_list::Watched;
 use crate::server::connections;
 use crate::server::open_connections::OpenConnections;
 use crate::server::service::Guard;
@@ -80,15 +80,16 @@ impl Server {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let address = listener.local_addr()?;
         listener.set_nonblocking(true)?;
-        let service = Guard::new(Arc::clone(coordinator), keys.authentication, uploads);
+        let connections = Arc::<OpenConnections>::default();
+        let service =
+            Guard::new(Arc::clone(coordinator), keys.authentication, uploads, Arc::clone(&connections));
         let log = Arc::clone(&coordinator.log);
         let inside = runtime.enter();
         let listener = tokio::net::TcpListener::from_std(listener)?;
-        let connections = Arc::<OpenConnections>::default();
         let tls = keys.tls.map(Arc::new);
-        let incoming = connections::incoming(listener, tls, Arc::clone(&connections), Arc::clone(&log));
+        let incoming = connections::incoming(listener, tls, connections, Arc::clone(&log));
         drop(inside);
-        runtime.spawn(service.clone().watch(connections));
+        runtime.spawn(service.clone().watch());
         let guard = service.clone();
         let (open, closed) = oneshot::channel::<()>();
         let serving = runtime.spawn(async move {

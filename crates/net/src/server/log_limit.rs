@@ -1,9 +1,10 @@
-//! Rate limit of the log, so that peers cannot flood it: per minute, a few refusals with the same code from the same
-//! source are logged, some more with the same code from all sources together, and then how many were suppressed.
+//! Rate limit of the logs, so that peers cannot flood them: per minute, a few refusals with the same code from the same
+//! source have lines of their own, some more with the same code from all sources together. One more line at the end of the
+//! minute, or when the server stops, counts the others and names their sources.
 
 use crate::federation::{Event, Log};
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Events with one code from one source that are logged per window.
@@ -12,55 +13,69 @@ const PER_SOURCE: u32 = 20;
 const PER_CODE: u32 = 200;
 /// Length of a window.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Maximum number of sources that are counted separately; beyond it all counts start again.
-const SOURCES: usize = 4096;
+/// Maximum number of sources of suppressed events that are named.
+const NAMED: usize = 20;
+/// How often windows are checked for their end.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is logged of one event.
-#[derive(Debug, PartialEq)]
-enum Verdict {
-    /// The event.
-    Logged,
-    /// The number of suppressed events before it, and the event.
-    LoggedAfter(u32),
-    /// Nothing.
-    Suppressed,
+/// The events with one code.
+struct Window {
+    began: Instant,
+    logged: u32,
+    /// Number of logged events of each source: at most `PER_CODE` sources, since nothing is logged beyond.
+    sources: BTreeMap<String, u32>,
+    suppressed: u64,
+    suppressed_sources: BTreeMap<String, u64>,
 }
-
-/// When a window began, and the number of events in it.
-type Window = (Instant, u32);
 
 #[derive(Default)]
-struct RateLimit {
-    sources: HashMap<(&'static str, String), Window>,
-    codes: HashMap<&'static str, Window>,
-}
+struct RateLimit(BTreeMap<&'static str, Window>);
 
 impl RateLimit {
-    fn verdict(&mut self, code: &'static str, source: String, now: Instant) -> Verdict {
-        let key = (code, source);
-        if self.sources.len() >= SOURCES && !self.sources.contains_key(&key) {
-            self.sources.clear();
-        }
+    /// Whether an event is logged; the windows that have ended were removed.
+    fn logs(&mut self, code: &'static str, source: String, now: Instant) -> bool {
+        let window = self.0.entry(code).or_insert_with(|| Window::new(now));
         // Events that are suppressed for their source do not use up what other sources share.
-        match count(self.sources.entry(key).or_insert((now, 0)), PER_SOURCE, now) {
-            Verdict::Suppressed => Verdict::Suppressed,
-            verdict => match count(self.codes.entry(code).or_insert((now, 0)), PER_CODE, now) {
-                Verdict::Logged => verdict,
-                of_code => of_code,
-            },
+        let of_source = window.sources.get(&source).copied().unwrap_or(0);
+        if of_source < PER_SOURCE && window.logged < PER_CODE {
+            window.logged += 1;
+            window.sources.insert(source, of_source + 1);
+            return true;
         }
+        window.suppressed += 1;
+        let named = &mut window.suppressed_sources;
+        if named.len() < NAMED || named.contains_key(&source) {
+            *named.entry(source).or_default() += 1;
+        }
+        false
+    }
+
+    /// Removes the windows that have ended, or all of them; what was suppressed in them.
+    fn end(&mut self, ended: impl Fn(&Window) -> bool) -> Vec<Event> {
+        let all = std::mem::take(&mut self.0).into_iter();
+        let (over, open): (BTreeMap<_, _>, _) = all.partition(|(_, window)| ended(window));
+        self.0 = open;
+        let suppressed = over.into_iter().filter(|(_, window)| window.suppressed > 0);
+        suppressed
+            .map(|(code, window)| Event::Suppressed {
+                code,
+                events: window.suppressed,
+                sources: window.suppressed_sources,
+            })
+            .collect()
     }
 }
 
-/// Counts one more event in a window of which `most` are logged.
-fn count((began, count): &mut Window, most: u32, now: Instant) -> Verdict {
-    if now.duration_since(*began) >= WINDOW {
-        let suppressed = count.saturating_sub(most);
-        (*began, *count) = (now, 1);
-        return if suppressed > 0 { Verdict::LoggedAfter(suppressed) } else { Verdict::Logged };
+impl Window {
+    fn new(began: Instant) -> Self {
+        Self {
+            began,
+            logged: 0,
+            sources: BTreeMap::new(),
+            suppressed: 0,
+            suppressed_sources: BTreeMap::new(),
+        }
     }
-    *count = count.saturating_add(1);
-    if *count <= most { Verdict::Logged } else { Verdict::Suppressed }
 }
 
 /// Code and source of an event that a peer can cause at will; none for what the federation itself does.
@@ -71,72 +86,141 @@ fn origin(event: &Event) -> Option<(&'static str, String)> {
         Event::Refused { client, peer, code, .. } => {
             Some((code, client.clone().unwrap_or_else(|| host(peer))))
         }
-        Event::Again { client, .. } => Some(("again", client.to_string())),
-        Event::Failed { client, .. } => Some(("failed", client.to_string())),
-        Event::Full { .. } => Some(("full", String::new())),
+        Event::Again { client, .. } => Some(("again", format!("client {client}"))),
+        Event::Failed { client, .. } => Some(("failed", format!("client {client}"))),
+        Event::Full { .. } => Some(("full", "the system".to_owned())),
         _ => None,
     }
 }
 
-/// A log that passes on at most a fixed number of refusals per minute.
-pub fn rate_limited(log: Log) -> Log {
-    let limit = Mutex::new(RateLimit::default());
-    Arc::new(move |event: &Event| {
-        let Some((code, source)) = origin(event) else { return log(event) };
-        let verdict =
-            limit.lock().unwrap_or_else(PoisonError::into_inner).verdict(code, source, Instant::now());
-        if let Verdict::LoggedAfter(suppressed) = verdict {
-            log(&Event::Note { note: format!("{suppressed} events like the next one were not logged") });
+/// A log that passes on a limited number of refusals per minute, and then how many there were.
+#[derive(Clone)]
+pub struct RateLimited(Arc<Inner>);
+
+struct Inner {
+    log: Log,
+    limit: Mutex<RateLimit>,
+}
+
+impl RateLimited {
+    /// Limits what is passed on to this log.
+    pub fn new(log: Log) -> Self {
+        let inner = Arc::new(Inner { log, limit: Mutex::default() });
+        let weak = Arc::downgrade(&inner);
+        // Ends with the log.
+        std::thread::spawn(move || {
+            while let Some(inner) = weak.upgrade() {
+                inner.end(Instant::now());
+                drop(inner);
+                std::thread::sleep(CHECK_INTERVAL);
+            }
+        });
+        Self(inner)
+    }
+
+    /// Logs an event, or counts it.
+    pub fn event(&self, event: &Event) {
+        self.0.event(event, Instant::now());
+    }
+
+    /// Logs what was suppressed so far: the server stops.
+    pub fn flush(&self) {
+        let suppressed = self.0.limit().end(|_| true);
+        suppressed.iter().for_each(|event| (self.0.log)(event));
+    }
+}
+
+impl Inner {
+    fn event(&self, event: &Event, now: Instant) {
+        let Some((code, source)) = origin(event) else { return (self.log)(event) };
+        self.end(now);
+        let logged = self.limit().logs(code, source, now);
+        if logged {
+            (self.log)(event);
         }
-        if verdict != Verdict::Suppressed {
-            log(event);
-        }
-    })
+    }
+
+    /// Logs what was suppressed in windows that have ended.
+    fn end(&self, now: Instant) {
+        let ended = |window: &Window| now.saturating_duration_since(window.began) >= WINDOW;
+        let suppressed = self.limit().end(ended);
+        suppressed.iter().for_each(|event| (self.log)(event));
+    }
+
+    fn limit(&self) -> MutexGuard<'_, RateLimit> {
+        self.limit.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_few_of_many_equal_events_are_logged_and_then_how_many_were_not() {
-        let (mut limit, start) = (RateLimit::default(), Instant::now());
-        for _ in 0..PER_SOURCE {
-            assert_eq!(limit.verdict("late", "a".to_owned(), start), Verdict::Logged);
-        }
-        for _ in 0..500 {
-            assert_eq!(limit.verdict("late", "a".to_owned(), start + WINDOW / 2), Verdict::Suppressed);
-        }
-        assert_eq!(limit.verdict("late", "b".to_owned(), start + WINDOW / 2), Verdict::Logged);
-        assert_eq!(limit.verdict("late", "a".to_owned(), start + WINDOW), Verdict::LoggedAfter(500));
-        assert_eq!(limit.verdict("late", "a".to_owned(), start + WINDOW), Verdict::Logged);
+    /// A limited log and the events that it passed on.
+    fn limited() -> (RateLimited, Arc<Mutex<Vec<Event>>>) {
+        let logged = Arc::<Mutex<Vec<Event>>>::default();
+        let kept = Arc::clone(&logged);
+        (RateLimited::new(Arc::new(move |event: &Event| kept.lock().unwrap().push(event.clone()))), logged)
+    }
+
+    fn refused(host: &str) -> Event {
+        Event::Handshake { peer: format!("{host}:1000"), code: "tls-failed", why: String::new() }
     }
 
     #[test]
-    fn many_sources_fill_neither_log_nor_memory() {
-        let (mut limit, start) = (RateLimit::default(), Instant::now());
-        let logged = (0..3 * SOURCES)
-            .filter(|stranger| limit.verdict("tls-failed", stranger.to_string(), start) == Verdict::Logged)
-            .count();
-        assert_eq!(logged, PER_CODE as usize);
-        assert!(limit.sources.len() <= SOURCES);
-        for stranger in 0..3 * SOURCES {
-            let hour = Duration::from_secs(3600) * (stranger / 100) as u32;
-            limit.verdict("tls-failed", stranger.to_string(), start + hour);
+    fn a_few_of_many_equal_events_are_logged_and_when_the_minute_ends_how_many_were_not_and_of_whom() {
+        let (log, logged) = limited();
+        let start = Instant::now();
+        for _ in 0..PER_SOURCE + 40 {
+            log.0.event(&refused("a"), start);
         }
-        assert!(limit.sources.len() <= SOURCES);
+        log.0.event(&refused("b"), start + WINDOW / 2);
+        assert_eq!(logged.lock().unwrap().len(), PER_SOURCE as usize + 1);
+        log.0.end(start + WINDOW);
+        let sources = BTreeMap::from([("a".to_owned(), 40)]);
+        let line = Event::Suppressed { code: "tls-failed", events: 40, sources };
+        assert_eq!(logged.lock().unwrap().last(), Some(&line));
+        assert_eq!(line.to_string(), "40 more events [tls-failed] within a minute, 40 of a");
+        log.0.event(&refused("a"), start + WINDOW);
+        assert_eq!(logged.lock().unwrap().last(), Some(&refused("a")));
+    }
+
+    #[test]
+    fn what_was_suppressed_is_logged_once_when_the_server_stops() {
+        let (log, logged) = limited();
+        for _ in 0..60 {
+            log.event(&refused("a"));
+        }
+        log.flush();
+        log.flush();
+        let logged = logged.lock().unwrap();
+        assert_eq!(logged.len(), PER_SOURCE as usize + 1);
+        assert!(matches!(logged.last(), Some(Event::Suppressed { events: 40, .. })));
+    }
+
+    #[test]
+    fn many_sources_fill_neither_log_nor_memory_and_all_of_their_events_are_counted() {
+        let (log, logged) = limited();
+        let start = Instant::now();
+        for stranger in 0..10_000 {
+            log.0.event(&refused(&stranger.to_string()), start);
+        }
+        let sizes = |window: &Window| (window.sources.len(), window.suppressed_sources.len());
+        assert_eq!(log.0.limit().0.values().map(sizes).collect::<Vec<_>>(), [(PER_CODE as usize, NAMED)]);
+        log.flush();
+        let logged = logged.lock().unwrap();
+        assert_eq!(logged.len(), PER_CODE as usize + 1);
+        assert!(logged.last().unwrap().to_string().starts_with("9800 more events [tls-failed]"));
+        assert!(logged.last().unwrap().to_string().ends_with(", 9780 of others"));
     }
 
     #[test]
     fn what_the_federation_itself_does_is_always_logged() {
-        let logged = Arc::new(Mutex::new(0));
-        let count = Arc::clone(&logged);
-        let log = rate_limited(Arc::new(move |_: &Event| *count.lock().unwrap() += 1));
+        let (log, logged) = limited();
         for round in 0..100 {
-            log(&Event::Alarm { round, alarm: String::new() });
-            let peer = format!("127.0.0.1:{}", 1000 + round);
-            log(&Event::Handshake { peer, code: "tls-failed", why: String::new() });
+            log.event(&Event::Alarm { round, alarm: String::new() });
+            log.event(&refused("127.0.0.1"));
         }
-        assert_eq!(*logged.lock().unwrap(), 100 + PER_SOURCE);
+        assert_eq!(logged.lock().unwrap().len(), 100 + PER_SOURCE as usize);
     }
 }

@@ -9,13 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use time::{Date, OffsetDateTime};
 
-/// A federation without any progress for this long is unhealthy.
+/// A federation without any progress for this long, or for the limit of its open round if that is longer, is unhealthy.
 const STUCK: Duration = Duration::from_secs(3600);
 /// So is one with this many rounds in a row that left the model unchanged.
 const UNCHANGED: u32 = 3;
-/// A client counts as connected if it was in contact within this time; idle clients ask for work every 25 seconds.
-const CONNECTED_SECONDS: f64 = 60.0;
-
 /// Counts events and rounds, since the server started.
 #[derive(Clone)]
 pub struct Metrics(Arc<Mutex<Counts>>);
@@ -33,6 +30,23 @@ struct Counts {
     median_accuracy: Option<f64>,
     round_seconds: Option<f64>,
     progress: Instant,
+    /// Why the audit log cannot be written, if it cannot.
+    audit_problem: Option<String>,
+    /// Events that are missing in the audit log.
+    audit_lost: u64,
+}
+
+/// What the server knows besides the counts.
+pub(super) struct Observed<'a> {
+    pub(super) status: &'a Status,
+    /// Number of clients with an open connection.
+    pub(super) connected: usize,
+    /// The list of clients in force; none without TLS.
+    pub(super) list: Option<&'a AllowList>,
+    /// Why it is not that of the file, if it is not.
+    pub(super) unreadable_list: Option<String>,
+    /// When the server's certificate expires; none without TLS.
+    pub(super) server_expires: Option<OffsetDateTime>,
 }
 
 impl Default for Metrics {
@@ -50,6 +64,8 @@ impl Default for Metrics {
             median_accuracy: None,
             round_seconds: None,
             progress: Instant::now(),
+            audit_problem: None,
+            audit_lost: 0,
         })))
     }
 }
@@ -91,20 +107,38 @@ impl Metrics {
         counts.progress = Instant::now();
     }
 
-    /// Why the federation makes no progress, if it does not.
-    pub(super) fn trouble(&self, coordinator: &Coordinator) -> Option<String> {
+    /// Says whether the audit log can be written, and how many events are missing in it.
+    pub fn audit(&self, problem: Option<String>, lost: u64) {
+        let mut counts = self.counts();
+        (counts.audit_problem, counts.audit_lost) = (problem, lost);
+    }
+
+    /// Why an operator must look at the federation, if one must.
+    pub(super) fn trouble(
+        &self,
+        coordinator: &Coordinator,
+        unreadable_list: Option<String>,
+    ) -> Option<String> {
         // Before the counts are locked: events are counted by threads that may hold the coordinator's lock.
         let stopping = coordinator.inner().stop;
         let status = coordinator.status();
         let counts = self.counts();
         let idle = counts.progress.elapsed();
+        if stopping {
+            return Some("the server is stopping".to_owned());
+        }
+        if let Some(why) = unreadable_list {
+            return Some(format!("the list of clients cannot be read, and revocations are not seen: {why}"));
+        }
+        if let Some(why) = &counts.audit_problem {
+            return Some(format!("the audit log cannot be written: {why}"));
+        }
         match status {
-            _ if stopping => Some("the server is stopping".to_owned()),
             status if status.phase == "finished" => None,
             _ if counts.unchanged >= UNCHANGED => {
                 Some(format!("{} rounds in a row left the model unchanged", counts.unchanged))
             }
-            status if idle >= STUCK => Some(format!(
+            status if idle >= patience(&status) => Some(format!(
                 "no client enrolled or answered for {} s; waiting for clients {:?}",
                 idle.as_secs(),
                 status.waiting_for
@@ -114,21 +148,14 @@ impl Metrics {
     }
 
     /// All numbers in Prometheus' text format.
-    /// `server` is the moment at which the server's certificate expires.
-    pub(super) fn text(
-        &self,
-        status: &Status,
-        list: Option<&AllowList>,
-        server: Option<OffsetDateTime>,
-    ) -> String {
+    pub(super) fn text(&self, observed: &Observed<'_>) -> String {
+        let Observed { status, connected, list, unreadable_list, server_expires } = observed;
         let counts = self.counts();
         let mut page = Page::default();
-        let connected =
-            status.clients.iter().filter(|client| client.last_seen_seconds < CONNECTED_SECONDS).count();
         page.gauge("round", "Current round, counted from 1", Some(f64::from(status.round)));
         page.gauge("rounds_planned", "Number of rounds of the run", Some(f64::from(status.rounds)));
         page.gauge("clients_enrolled", "Clients that are enrolled", Some(status.roster as f64));
-        page.gauge("clients_connected", "Clients in contact within the last minute", Some(connected as f64));
+        page.gauge("clients_connected", "Clients with an open connection", Some(*connected as f64));
         page.gauge(
             "clients_waited_for",
             "Clients that the round waits for",
@@ -168,18 +195,45 @@ impl Metrics {
         page.gauge(
             "server_certificate_expiry_seconds",
             "Time until the server's certificate expires",
-            server.map(|server| (server - now).whole_seconds() as f64),
+            server_expires.map(|expires| (expires - now).whole_seconds() as f64),
+        );
+        page.gauge(
+            "client_list_readable",
+            "Whether the list of clients in force is that of the file",
+            list.map(|_| f64::from(u8::from(unreadable_list.is_none()))),
+        );
+        page.gauge(
+            "audit_log_writable",
+            "Whether the last event was written to the audit log",
+            Some(f64::from(u8::from(counts.audit_problem.is_none()))),
+        );
+        page.counter(
+            "audit_events_lost_total",
+            "Events that could not be written to the audit log",
+            counts.audit_lost,
         );
         page.head("certificate_expiry_seconds", "Time until a client's certificate expires", "gauge");
-        for entry in list.into_iter().flat_map(|list| &list.clients).filter(|entry| !entry.revoked) {
+        for entry in list.iter().flat_map(|list| &list.clients).filter(|entry| !entry.revoked) {
             if let Some(left) = seconds_left(&entry.expires, now) {
                 // Names of clients have letters, digits, - _ and . only.
                 let name = entry.name.escape_default();
-                let _ = writeln!(page.0, "fedtvd_certificate_expiry_seconds{{client=\"{name}\"}} {left}");
+                // A client may have several certificates, and a series must be unique.
+                let serial = entry.serial.as_deref().unwrap_or(&entry.fingerprint).escape_default();
+                let _ = writeln!(
+                    page.0,
+                    "fedtvd_certificate_expiry_seconds{{client=\"{name}\",serial=\"{serial}\"}} {left}"
+                );
             }
         }
         page.0
     }
+}
+
+/// How long a federation may be without progress: an hour, or the limit of its open round if that is longer.
+fn patience(status: &Status) -> Duration {
+    let limit =
+        status.deadline_seconds.map(|limit| Duration::try_from_secs_f64(limit).unwrap_or(Duration::MAX));
+    limit.map_or(STUCK, |limit| limit.max(STUCK))
 }
 
 /// Seconds until a moment that is written as YYYY-MM-DDThh:mm:ssZ, or until the end of a day that is written as YYYY-MM-DD;
@@ -228,6 +282,31 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_round_may_take_an_hour_or_its_limit_without_progress_whichever_is_longer() {
+        let status = |limit: Option<f64>| Status {
+            run: String::new(),
+            strategy: String::new(),
+            mode: fedtvd_core::round::Mode::Hardened,
+            phase: "training".to_owned(),
+            problem: None,
+            round: 2,
+            rounds: 9,
+            open_seconds: Some(1.0),
+            deadline_seconds: limit,
+            needed: Some(1),
+            accuracy: None,
+            median_accuracy: None,
+            roster: 1,
+            answered: Vec::new(),
+            waiting_for: Vec::new(),
+            waiting_for_names: Vec::new(),
+            clients: Vec::new(),
+        };
+        let seconds = |limit| patience(&status(limit)).as_secs();
+        assert_eq!([None, Some(600.0), Some(10_800.0)].map(seconds), [3_600, 3_600, 10_800]);
+    }
+
+    #[test]
     fn the_median_of_the_clients_accuracies_is_a_number_of_its_own() {
         let status = serde_json::json!({
             "run": "r", "strategy": "fedtvd", "mode": "hardened", "phase": "training", "round": 2, "rounds": 3,
@@ -237,17 +316,23 @@ mod tests {
         let status: Status = serde_json::from_value(status).unwrap();
         let metrics = Metrics::default();
         let line = RoundRecord { accuracy: Some(0.9), median_accuracy: Some(0.25), ..RoundRecord::default() };
+        let text = |status: &Status| {
+            metrics.text(&Observed {
+                status,
+                connected: 0,
+                list: None,
+                unreadable_list: None,
+                server_expires: None,
+            })
+        };
         metrics.round(&line);
-        let text = metrics.text(&status, None, None);
+        let page = text(&status);
         assert!(
-            text.contains("\nfedtvd_accuracy 0.9\n") && text.contains("\nfedtvd_median_accuracy 0.25\n"),
-            "{text}"
+            page.contains("\nfedtvd_accuracy 0.9\n") && page.contains("\nfedtvd_median_accuracy 0.25\n"),
+            "{page}"
         );
         metrics.round(&RoundRecord { median_accuracy: None, ..line });
-        assert!(
-            !metrics.text(&status, None, None).contains("median_accuracy"),
-            "the server evaluated the model"
-        );
+        assert!(!text(&status).contains("median_accuracy"), "the server evaluated the model");
     }
 
     #[test]

@@ -3,11 +3,13 @@
 //!
 //! `listener` starts it, `connections` does the TLS handshakes, `open_connections` closes connections whose certificate is
 //! no longer valid, `service` identifies callers and answers requests, `dispatch` sends work to clients, `receive` stores
-//! uploads, `refusal` lists the reasons to refuse a request, and `upload_limit` and `log_limit` are limits. `signals` are those
+//! uploads, `refusal` lists the reasons to refuse a request, and `handshake_limit`,
+//! `upload_limit` and `log_limit` are limits. `signals` are those
 //! of the operating system; `monitoring` answers requests for `metrics`.
 
 pub(crate) mod connections;
 pub(crate) mod dispatch;
+mod handshake_limit;
 mod listener;
 mod log_limit;
 mod metrics;
@@ -20,6 +22,6 @@ mod signals;
 pub(crate) mod upload_limit;
 
 pub use listener::{Keys, KeysError, Server};
-pub use log_limit::rate_limited;
+pub use log_limit::RateLimited;
 pub use metrics::Metrics;
 pub use signals::{Signal, survive_hangups};

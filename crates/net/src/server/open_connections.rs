@@ -1,7 +1,7 @@
 //! The open connections of each certificate: a limit to their number, and a way to close them when the certificate is no
 //! longer valid.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
@@ -67,6 +67,11 @@ impl OpenConnections {
             }
         }
         found
+    }
+
+    /// SHA-256 of the certificates that have an open connection.
+    pub(crate) fn certificates_in_use(&self) -> BTreeSet<Arc<str>> {
+        self.certificates().keys().cloned().collect()
     }
 
     fn certificates(&self) -> MutexGuard<'_, BTreeMap<Arc<str>, Connections>> {

@@ -37,6 +37,7 @@ impl FederationService {
         else {
             return Err(refuse.because(&Refusal::NoTicket));
         };
+        let refuse = refuse.with(&ticket);
         let admission =
             self.coordinator.admit(&member, &ticket).map_err(|refusal| refuse.because(&refusal))?;
         let (sender, receiver) = mpsc::channel(2);

@@ -263,7 +263,7 @@ impl Refusal {
             Self::Disk => "disk",
             Self::Declined(_) => "declined-by-site",
             Self::BadCounts(_) => "bad-counts",
-            Self::NotEvaluating(_) => "not-judging",
+            Self::NotEvaluating(_) => "not-evaluating",
         }
     }
 

@@ -1,17 +1,20 @@
 //! The gRPC service: it identifies the caller before it reads the request, then dispatches to the handlers.
 
 use crate::federation::admission::Member;
-use crate::federation::{Coordinator, Event};
+use crate::federation::{Coordinator, Event, Status as FederationStatus};
+use crate::identity::AllowList;
 use crate::identity::peer_identity::{Authentication, Caller, Role, Valid};
 use crate::server::connections::Peer;
 use crate::server::dispatch::POLL;
-use crate::server::metrics::Metrics;
+use crate::server::metrics::{Metrics, Observed};
 use crate::server::open_connections::OpenConnections;
 use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
 use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION};
+use fedtvd_core::round::ClientId;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -42,30 +45,42 @@ pub(crate) struct Guard {
     small: FederationServer<FederationService>,
     /// For confusion matrices and statistics of columns.
     large: FederationServer<FederationService>,
+    open: Arc<OpenConnections>,
 }
 
 /// Maximum size of a message that is not a confusion matrix: a chunk and its envelope, a statistic.
 const SMALL: usize = 64 << 10;
+
+/// Number of characters of an announced hash that are logged.
+const LONGEST_HASH: usize = 64;
+
+/// Without TLS, a client counts as connected if it was in contact within this time: idle ones ask for work every 25 seconds.
+const CONTACT_SECONDS: f64 = 60.0;
 
 /// How often the list of clients is checked when there are no requests.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Guard {
     /// A service that reads at most this many uploads at a time; the others wait before they send anything.
-    pub(crate) fn new(coordinator: Arc<Coordinator>, authentication: Authentication, uploads: usize) -> Self {
+    pub(crate) fn new(
+        coordinator: Arc<Coordinator>,
+        authentication: Authentication,
+        uploads: usize,
+        open: Arc<OpenConnections>,
+    ) -> Self {
         let upload_limit = UploadLimit::new(uploads);
         let service = Arc::new(FederationService { coordinator, authentication, upload_limit });
         let limited = |most| FederationServer::from_arc(Arc::clone(&service)).max_decoding_message_size(most);
-        Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), service }
+        Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), service, open }
     }
 
     /// Informs the coordinator which clients have a valid certificate, and closes connections of others; does nothing
     /// without TLS.
-    pub(crate) async fn watch(self, open: Arc<OpenConnections>) {
+    pub(crate) async fn watch(self) {
         let FederationService { coordinator, authentication, .. } = &*self.service;
         while let Some(Valid { clients, certificates }) = authentication.valid(&coordinator.log) {
             coordinator.allow(clients);
-            if open.close_unless(|certificate| certificates.contains(certificate)) {
+            if self.open.close_unless(|certificate| certificates.contains(certificate)) {
                 // Their waiting requests are answered with the reason.
                 coordinator.notify_clients();
             }
@@ -86,17 +101,34 @@ impl Guard {
     /// All numbers, for Prometheus.
     pub(crate) fn metrics(&self, metrics: &Metrics) -> String {
         let FederationService { authentication, coordinator, .. } = &*self.service;
-        let (list, expires) = (authentication.list(), authentication.server_expires());
-        metrics.text(&coordinator.status(), list.as_deref(), expires)
+        let (list, status) = (authentication.list(), coordinator.status());
+        metrics.text(&Observed {
+            status: &status,
+            connected: self.connected(&status, list.as_deref()),
+            list: list.as_deref(),
+            unreadable_list: authentication.unreadable_list(),
+            server_expires: authentication.server_expires(),
+        })
     }
 
-    /// Why the federation makes no progress, if it does not.
+    /// Number of clients with an open connection; without TLS, of those that were in contact within the last minute.
+    fn connected(&self, status: &FederationStatus, list: Option<&AllowList>) -> usize {
+        let Some(list) = list else {
+            return status.clients.iter().filter(|client| client.last_seen_seconds < CONTACT_SECONDS).count();
+        };
+        let open = self.open.certificates_in_use();
+        let clients = list.clients.iter().filter(|entry| open.contains(entry.fingerprint.as_str()));
+        clients.map(|entry| entry.id).collect::<BTreeSet<ClientId>>().len()
+    }
+
+    /// Why an operator must look at the federation, if one must.
     pub(crate) fn trouble(&self, metrics: &Metrics) -> Option<String> {
-        metrics.trouble(&self.service.coordinator)
+        let FederationService { authentication, coordinator, .. } = &*self.service;
+        metrics.trouble(coordinator, authentication.unreadable_list())
     }
 
     async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
-        let Self { service, mut small, mut large } = self;
+        let Self { service, mut small, mut large, .. } = self;
         // Callers without permission are refused before anything of the request is read.
         let claimed = request.headers().get(CLIENT).and_then(|claimed| claimed.to_str().ok()).unwrap_or("");
         let peer = request.extensions().get::<Peer>();
@@ -106,11 +138,11 @@ impl Guard {
         let Caller { name, address, certificate, role } =
             service.authentication.caller(peer, claimed, &service.coordinator.log);
         if let Err(refusal) = role {
-            return Refuse { service, name, address, certificate }.because(&refusal).into_http();
+            return Refuse::new(service, name, address, certificate).because(&refusal).into_http();
         }
         let lease = request.headers().get(LEASE).and_then(|lease| lease.to_str().ok()?.parse().ok());
         if lease.is_some_and(|lease: u64| lease > service.coordinator.ledger.lease) {
-            return Refuse { service, name, address, certificate }.because(&Refusal::Outdated).into_http();
+            return Refuse::new(service, name, address, certificate).because(&Refusal::Outdated).into_http();
         }
         let path = request.uri().path().to_owned();
         let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
@@ -160,7 +192,7 @@ impl FederationService {
     /// The calling client, with a way to refuse it.
     pub(crate) fn member<T>(self: &Arc<Self>, request: &Request<T>) -> Result<(Member, Refuse), Status> {
         let Caller { name, address, certificate, role } = self.caller(request);
-        let refuse = Refuse { service: Arc::clone(self), name, address, certificate };
+        let refuse = Refuse::new(Arc::clone(self), name, address, certificate);
         match role {
             Ok(Role::Client(member)) => Ok((member, refuse)),
             Ok(Role::Operator) => Err(refuse.because(&Refusal::NotClient)),
@@ -247,12 +279,14 @@ impl Federation for FederationService {
 
     async fn fail(self: Arc<Self>, request: Request<wire::Failure>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
+        let refuse = refuse.in_round(request.get_ref().round);
         self.coordinator.fail(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
         Ok(Response::new(wire::Empty {}))
     }
 
     async fn judge(self: Arc<Self>, request: Request<wire::Counts>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
+        let refuse = refuse.in_round(request.get_ref().round);
         self.coordinator.count(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
         Ok(Response::new(wire::Empty {}))
     }
@@ -273,9 +307,9 @@ impl Federation for FederationService {
                 Ok(Response::new(wire::StatusReply { json }))
             }
             Ok(Role::Client(_)) => {
-                Err(Refuse { service: self, name, address, certificate }.because(&Refusal::NotOperator))
+                Err(Refuse::new(self, name, address, certificate).because(&Refusal::NotOperator))
             }
-            Err(refusal) => Err(Refuse { service: self, name, address, certificate }.because(&refusal)),
+            Err(refusal) => Err(Refuse::new(self, name, address, certificate).because(&refusal)),
         }
     }
 }
@@ -286,9 +320,31 @@ pub(crate) struct Refuse {
     name: Option<String>,
     address: String,
     certificate: Option<String>,
+    round: Option<u32>,
+    update: Option<String>,
 }
 
 impl Refuse {
+    fn new(
+        service: Arc<FederationService>,
+        name: Option<String>,
+        address: String,
+        certificate: Option<String>,
+    ) -> Self {
+        Self { service, name, address, certificate, round: None, update: None }
+    }
+
+    /// The same for a request about a round, counted from 0.
+    fn in_round(self, round: u32) -> Self {
+        Self { round: Some(round.saturating_add(1)), ..self }
+    }
+
+    /// The same for an upload.
+    pub(crate) fn with(self, ticket: &wire::Ticket) -> Self {
+        let update = plain(&ticket.hash.chars().take(LONGEST_HASH).collect::<String>());
+        Self { update: Some(update), ..self.in_round(ticket.round) }
+    }
+
     /// Logs the refusal; returns its sentence.
     fn log(&self, refusal: &Refusal) -> String {
         let (client, peer) = (self.name.as_deref().map(plain), self.address.clone());
@@ -297,6 +353,8 @@ impl Refuse {
             client,
             peer,
             certificate: self.certificate.clone(),
+            round: self.round,
+            update: self.update.clone(),
             code: refusal.code(),
             why: why.clone(),
         });

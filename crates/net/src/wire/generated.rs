@@ -543,6 +543,7 @@ pub mod federation_client {
             self.inner.unary(req, path, codec).await
         }
         /// Sends the result of evaluating a model on the client's hold-out: counts, not data.
+        /// (Everywhere else this is called evaluating; peers of earlier versions know the method by this name.)
         pub async fn judge(
             &mut self,
             request: impl tonic::IntoRequest<super::Counts>,
@@ -669,6 +670,7 @@ pub mod federation_server {
             request: tonic::Request<super::Failure>,
         ) -> std::result::Result<tonic::Response<super::Empty>, tonic::Status>;
         /// Sends the result of evaluating a model on the client's hold-out: counts, not data.
+        /// (Everywhere else this is called evaluating; peers of earlier versions know the method by this name.)
         async fn judge(
             self: std::sync::Arc<Self>,
             request: tonic::Request<super::Counts>,

@@ -29,4 +29,7 @@ mod schema_changes;
 #[cfg(target_os = "linux")]
 mod site_memory;
 mod stage;
+#[cfg(target_os = "linux")]
+mod strangers;
+mod uncounted_work;
 mod versions;

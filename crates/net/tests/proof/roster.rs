@@ -197,7 +197,7 @@ async fn without_a_test_set_the_rounds_clients_evaluate_the_model_and_send_count
         assert_eq!(code(puppet.link.evaluate(&run, round, found.clone().into()).await), "bad-counts");
         found.confusion[..2].copy_from_slice(&[5, 15]);
         found.loss = 40.0;
-        assert_eq!(code(puppet.link.evaluate(&run, round + 1, found.clone().into()).await), "not-judging");
+        assert_eq!(code(puppet.link.evaluate(&run, round + 1, found.clone().into()).await), "not-evaluating");
         puppet.link.evaluate(&run, round, found.into()).await.unwrap();
     }
     drop(puppets);
