@@ -164,6 +164,9 @@ pub(crate) enum Refusal {
     /// The same client is uploading already.
     #[error("client {0} is sending its update on another connection; try again")]
     Busy(ClientId),
+    /// The same client is sending other large requests already.
+    #[error("client {0} is sending two large requests already; try again")]
+    TooManyRequests(ClientId),
     /// An upload that does not begin with a ticket.
     #[error("an upload must begin with its ticket")]
     NoTicket,
@@ -251,6 +254,7 @@ impl Refusal {
             Self::TooLong { .. } => "too-long",
             Self::TooShort { .. } => "too-short",
             Self::Busy(_) => "busy",
+            Self::TooManyRequests(_) => "too-many-requests",
             Self::NoTicket => "no-ticket",
             Self::SecondTicket => "second-ticket",
             Self::Truncated { .. } => "truncated",
@@ -272,6 +276,7 @@ impl Refusal {
         matches!(
             self,
             Self::Busy(_)
+                | Self::TooManyRequests(_)
                 | Self::Outdated
                 | Self::Truncated { .. }
                 | Self::Overrun(_)

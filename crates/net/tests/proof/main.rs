@@ -11,6 +11,7 @@ mod extra_clients;
 mod false_evaluation;
 mod false_server;
 mod identity;
+mod large_requests;
 mod late_joiner;
 mod leaving;
 mod liar;
