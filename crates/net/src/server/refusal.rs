@@ -161,9 +161,12 @@ pub(crate) enum Refusal {
         /// Minimum length.
         least: u64,
     },
-    /// The same client is uploading already.
+    /// The same client is uploading another update, or the same one is being accepted.
     #[error("client {0} is sending its update on another connection; try again")]
     Busy(ClientId),
+    /// The same client continues the upload on another connection.
+    #[error("client {0} continues its upload on another connection; this one ends")]
+    TakenOver(ClientId),
     /// The same client is sending other large requests already.
     #[error("client {0} is sending two large requests already; try again")]
     TooManyRequests(ClientId),
@@ -254,6 +257,7 @@ impl Refusal {
             Self::TooLong { .. } => "too-long",
             Self::TooShort { .. } => "too-short",
             Self::Busy(_) => "busy",
+            Self::TakenOver(_) => "taken-over",
             Self::TooManyRequests(_) => "too-many-requests",
             Self::NoTicket => "no-ticket",
             Self::SecondTicket => "second-ticket",
@@ -276,6 +280,7 @@ impl Refusal {
         matches!(
             self,
             Self::Busy(_)
+                | Self::TakenOver(_)
                 | Self::TooManyRequests(_)
                 | Self::Outdated
                 | Self::Truncated { .. }
