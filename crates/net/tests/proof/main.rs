@@ -15,6 +15,7 @@ mod large_requests;
 mod late_joiner;
 mod leaving;
 mod liar;
+mod monitoring;
 mod one_hot;
 mod policy;
 mod proxy;

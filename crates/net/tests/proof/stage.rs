@@ -8,11 +8,11 @@ use fedtvd_net::federation::{
     Coordinator, Event, FederationError, Log, Options, Ready, Work, farewell, prepare,
 };
 use fedtvd_net::identity::{Authority, CertificateRequest};
-use fedtvd_net::server::{Keys, Server};
+use fedtvd_net::server::{Keys, Metrics, Server};
 use fedtvd_run::configuration::Config;
 use fedtvd_run::runner::End;
 use hyper_util::rt::TokioIo;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
@@ -145,6 +145,11 @@ impl Running {
     /// A client controlled by the test.
     pub(crate) async fn puppet(&self, stage: &Stage, client: ClientId) -> Puppet {
         Puppet::dial(&self.address(), &stage.security(client), client).await.unwrap()
+    }
+
+    /// Answers `/metrics` and `/health` at the returned address.
+    pub(crate) fn monitor(&self) -> SocketAddr {
+        self.server.monitor(TcpListener::bind("127.0.0.1:0").unwrap(), Metrics::default()).unwrap()
     }
 
     /// A client's connection whose requests need not be complete.
