@@ -99,7 +99,7 @@ impl Federation {
         if let Some(slowest) = slowest {
             self.timings.add(slowest).map_err(failed)?;
         }
-        Ok((replies, bytes_down))
+        Ok((replies, bytes_down.values().sum()))
     }
 }
 

@@ -106,7 +106,8 @@ pub(crate) struct Open {
     pub(crate) needed: usize,
     /// The part of the jobs' bytes that all of them share.
     pub(crate) shared: Bytes,
-    pub(crate) bytes_down: u64,
+    /// How many bytes of its job each client was sent, at most in one answer.
+    pub(crate) bytes_down: BTreeMap<ClientId, u64>,
     pub(crate) began: Instant,
     /// How long it waits for answers; `None` for no limit.
     pub(crate) limit: Option<Duration>,

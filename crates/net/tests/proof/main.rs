@@ -20,6 +20,7 @@ mod one_hot;
 mod policy;
 mod proxy;
 mod puppet;
+mod records;
 mod requests;
 mod retrying;
 mod rollback;
