@@ -55,7 +55,8 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", conflicts_with = "roster")]
     least: Option<usize>,
     /// Time limit of a round: aggregate the updates that have arrived by then; none to wait for all clients [default: three
-    /// times the slowest client's time in the last ten rounds, at least 600 s; none in round 1]
+    /// times the slowest client's time in the last ten rounds, at least 600 s, at most six times that of round 1; none in
+    /// round 1]
     #[arg(long, value_name = "SECONDS")]
     deadline: Option<Deadline>,
     /// Evaluate the model on the clients' held-out data, even if the server has a test set

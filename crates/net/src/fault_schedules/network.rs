@@ -143,7 +143,7 @@ impl World {
                     Todo::Message(other) => panic!("{other:?}"),
                     Todo::Evaluate(round, _) => Reply::Evaluate(round),
                     Todo::Train(job, shared) => {
-                        let bytes = [server.begin_sending(&job, &shared), shared].concat();
+                        let bytes = [server.begin_sending(&job), shared].concat();
                         let (job, hash) =
                             (Job::from_bytes(&bytes, &server.terms.layout).unwrap(), sha256(&bytes));
                         self.truth.job(&job, &hash);

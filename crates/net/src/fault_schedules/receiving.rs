@@ -35,8 +35,9 @@ impl Receiving {
 
     /// At most this many further bytes arrive.
     pub(super) fn receive(&mut self, server: &Coordinator, most: usize) -> Result<(), Refusal> {
-        if !server.at(self.arrival.round) {
-            return Err(Refusal::Late { round: self.arrival.round });
+        let round = self.arrival.received.round;
+        if !server.at(round) {
+            return Err(Refusal::Late { round });
         }
         let end = self.update.bytes.len().min(self.got.saturating_add(most));
         self.arrival.write(&self.update.bytes[self.got..end])?;

@@ -3,6 +3,7 @@
 use crate::federation::arrival::Arrival;
 use crate::federation::partial::Partial;
 use crate::federation::phase::{Inner, Phase, Seen};
+use crate::federation::received::Received;
 use crate::federation::stored::Reply;
 use crate::federation::{Coordinator, Event};
 use crate::server::refusal::{Refusal, plain};
@@ -11,6 +12,7 @@ use fedtvd_core::bytes::{UploadStream, upload_head};
 use fedtvd_core::labels::Statistic;
 use fedtvd_core::round::{ClientEvaluation, ClientFailure, ClientId, Mode, Profile, enrolment};
 use fedtvd_run::directory::disk::remove_file;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A client, as identified by its certificate and the allow list.
@@ -185,33 +187,31 @@ impl Coordinator {
         if ticket.bytes > most {
             return Err(Refusal::TooLong { bytes: ticket.bytes, most });
         }
-        if !sending.insert(client) {
-            return Err(Refusal::Busy(client));
+        let mut before: Vec<(PathBuf, Partial)> = Vec::new();
+        if let Some(other) = sending.get(&client) {
+            before.push((other.path.clone(), other.take_over(ticket)?));
         }
-        let before = open.partial.remove(&client);
+        let place = |partial: &Partial| self.ledger.partial(round, client, &partial.hash, partial.bytes);
+        before.extend(open.partial.remove(&client).map(|partial| (place(&partial), partial)));
         let size = enrolled.profile(client).map_or(0, |profile| profile.size);
         let check = UploadStream::new(self.terms.run.strategy.local.needs(), size, job.clone(), ticket.bytes);
-        drop(inner);
-        let same = |partial: &Partial| partial.hash == ticket.hash && partial.bytes == ticket.bytes;
-        let partial = match before {
-            Some(partial) if same(&partial) && ticket.continues => partial,
-            before => {
-                if let Some(Partial { hash, bytes, .. }) = before {
-                    // Of one client at most one incomplete upload is kept.
-                    let _ = remove_file(&self.ledger.partial(round, client, &hash, bytes));
-                }
-                Partial::new(&ticket.hash, ticket.bytes, check)
-            }
+        let path = self.ledger.partial(round, client, &ticket.hash, ticket.bytes);
+        let same = |(other, _): &(PathBuf, Partial)| *other == path && ticket.continues;
+        let partial = match before.iter().position(same) {
+            Some(place) => before.swap_remove(place).1,
+            None => Partial::new(&ticket.hash, ticket.bytes, check),
         };
-        Ok(Admission::Wanted(Box::new(Arrival {
-            coordinator: Arc::clone(self),
-            member: member.clone(),
-            client,
-            round,
-            path: self.ledger.partial(round, client, &ticket.hash, ticket.bytes),
-            partial: Some(partial),
-            file: None,
-        })))
+        let received = Arc::new(Received::new(client, round, path.clone(), partial));
+        sending.insert(client, Arc::clone(&received));
+        drop(inner);
+        for (other, _) in before {
+            // Of one client at most one incomplete upload is kept. The file of the same update is written anew.
+            if other != path {
+                let _ = remove_file(&other);
+            }
+        }
+        let (coordinator, member) = (Arc::clone(self), member.clone());
+        Ok(Admission::Wanted(Box::new(Arrival { coordinator, member, received, rest: None })))
     }
 
     /// Number of values in an update.

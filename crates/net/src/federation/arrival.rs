@@ -3,97 +3,92 @@
 use crate::federation::admission::{Member, disk};
 use crate::federation::partial::{Partial, Unacceptable};
 use crate::federation::phase::Phase;
+use crate::federation::received::Received;
 use crate::federation::stored::Reply;
 use crate::federation::{Coordinator, Event};
 use crate::server::refusal::{Refusal, plain};
-use fedtvd_core::round::{ClientFailure, ClientId};
+use fedtvd_core::round::ClientFailure;
 use fedtvd_run::directory::disk::{open, remove_file, sync_file, truncate, write};
 use fedtvd_run::directory::files::{create, private};
 use std::fs::File;
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
-/// An upload while it is received. If it is dropped before its end, its bytes are kept for the next one of the same update.
+/// An upload while it is received. If it is dropped before its end, its bytes are kept for the next one of the same update,
+/// unless another connection has taken them over.
 pub(crate) struct Arrival {
     pub(super) coordinator: Arc<Coordinator>,
     pub(super) member: Member,
-    pub(crate) client: ClientId,
-    pub(crate) round: u32,
-    /// The file for its bytes until it is accepted.
-    pub(super) path: PathBuf,
-    /// What has arrived; `None` once there is nothing to continue.
-    pub(super) partial: Option<Partial>,
-    /// The open file.
-    pub(super) file: Option<File>,
+    pub(crate) received: Arc<Received>,
+    /// What is to be kept of an upload that ended without being accepted.
+    pub(super) rest: Option<Partial>,
 }
 
 impl Drop for Arrival {
     fn drop(&mut self) {
+        if self.received.is_taken_over() {
+            return;
+        }
+        if let Ok((partial, _)) = self.received.end() {
+            self.rest = Some(partial);
+        } else if self.received.is_taken_over() {
+            return;
+        }
         if !self.keep() {
             // Before the next upload of this client may write to the same file; after a commit the file no longer exists.
-            let _ = remove_file(&self.path);
+            let _ = remove_file(&self.received.path);
         }
-        self.coordinator.inner().sending.remove(&self.client);
+        self.coordinator.inner().sending.remove(&self.received.client);
     }
 }
 
 impl Arrival {
-    /// Announced number of bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.partial.as_ref().map_or(0, |partial| partial.bytes)
-    }
-
     /// Opens its file. Returns the number of bytes that it has already: the upload begins there.
     pub(crate) fn begin(&mut self) -> Result<u64, Refusal> {
-        let got = self.partial.as_ref().map_or(0, |partial| partial.got);
-        let opened = match got {
-            0 => create(&self.path),
-            _ => self.open_at(got),
-        };
-        self.file = Some(opened.map_err(|error| self.give_up(&error))?);
-        Ok(got)
-    }
-
-    /// The file with exactly its first bytes, to append to.
-    fn open_at(&self, got: u64) -> io::Result<File> {
-        let file = open(private().append(true), &self.path)?;
-        if file.metadata()?.len() < got {
-            return Err(io::ErrorKind::UnexpectedEof.into());
-        }
-        truncate(&file, &self.path, got)?;
-        Ok(file)
+        let path = &self.received.path;
+        let begun = self.received.change(|partial, file| {
+            let opened = match partial.got {
+                0 => create(path),
+                got => open_at(path, got),
+            };
+            *file = opened.map(Some).map_err(|error| disk(&error))?;
+            Ok(partial.got)
+        });
+        begun.map_err(|refusal| self.give_up(refusal))
     }
 
     /// Stores, hashes and checks the next bytes.
     pub(crate) fn write(&mut self, part: &[u8]) -> Result<(), Refusal> {
-        let (Some(partial), Some(file)) = (&mut self.partial, &self.file) else {
-            return Err(Refusal::Disk);
-        };
-        if partial.got + part.len() as u64 > partial.bytes {
-            let bytes = partial.bytes;
-            self.partial = None;
-            return Err(Refusal::Overrun(bytes));
-        }
-        if let Err(error) = write(file, &self.path, part) {
-            return Err(self.give_up(&error));
-        }
-        partial.feed(part);
-        Ok(())
+        let path = &self.received.path;
+        let written = self.received.change(|partial, file| {
+            if partial.got + part.len() as u64 > partial.bytes {
+                return Err(Refusal::Overrun(partial.bytes));
+            }
+            let file = file.as_ref().ok_or(Refusal::Disk)?;
+            write(file, path, part).map_err(|error| disk(&error))?;
+            partial.feed(part);
+            Ok(())
+        });
+        written.map_err(|refusal| self.give_up(refusal))
     }
 
     /// Accepts a complete update, if its client may still take part. When this returns, the update is durable.
     pub(crate) fn accept(mut self, still: impl FnOnce() -> Result<(), Refusal>) -> Result<(), Refusal> {
-        let (Some(file), Some(partial)) = (&self.file, &self.partial) else { return Err(Refusal::Disk) };
+        let (partial, file) = self.received.end()?;
+        let Some(file) = file else { return Err(Refusal::Disk) };
         if partial.got < partial.bytes {
-            return Err(Refusal::Truncated { got: partial.got, bytes: partial.bytes });
+            let (got, bytes) = (partial.got, partial.bytes);
+            self.rest = Some(partial);
+            return Err(Refusal::Truncated { got, bytes });
         }
-        if let Err(error) = sync_file(file, &self.path) {
-            return Err(self.give_up(&error));
+        sync_file(&file, &self.received.path).map_err(|error| disk(&error))?;
+        if let Err(refusal) = still() {
+            self.rest = Some(partial);
+            return Err(refusal);
         }
-        still()?;
-        let (client, round, coordinator) = (self.client, self.round, &self.coordinator);
-        let Some(partial) = self.partial.take() else { return Err(Refusal::Disk) };
+        let Received { client, round, .. } = *self.received;
+        let coordinator = &self.coordinator;
         let announced = partial.hash.clone();
         match partial.finish() {
             Err(Unacceptable::Hash(got)) => Err(Refusal::WrongHash { got, announced }),
@@ -121,21 +116,31 @@ impl Arrival {
         }
     }
 
-    /// Ends an upload that the disk failed; the next one begins at its first byte.
-    fn give_up(&mut self, error: &io::Error) -> Refusal {
-        self.partial = None;
-        disk(error)
+    /// Ends an upload that failed; the next one begins at its first byte.
+    fn give_up(&self, refusal: Refusal) -> Refusal {
+        let _ = self.received.end();
+        refusal
     }
 
     /// Keeps what has arrived for the next upload of the same update, if its round is still open.
     fn keep(&mut self) -> bool {
-        let Some(partial) = self.partial.take().filter(|partial| partial.got > 0) else { return false };
+        let Some(partial) = self.rest.take().filter(|partial| partial.got > 0) else { return false };
         match &mut self.coordinator.inner().phase {
-            Phase::Training(open) if open.round == self.round => {
-                open.partial.insert(self.client, partial);
+            Phase::Training(open) if open.round == self.received.round => {
+                open.partial.insert(self.received.client, partial);
                 true
             }
             _ => false,
         }
     }
+}
+
+/// A file with exactly its first bytes, to append to.
+fn open_at(path: &Path, got: u64) -> io::Result<File> {
+    let file = open(private().append(true), path)?;
+    if file.metadata()?.len() < got {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    truncate(&file, path, got)?;
+    Ok(file)
 }

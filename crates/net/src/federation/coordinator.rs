@@ -74,7 +74,7 @@ impl Coordinator {
             histograms: aggregated.then(BTreeMap::new),
             present: BTreeMap::new(),
             seen: BTreeMap::new(),
-            sending: BTreeSet::new(),
+            sending: BTreeMap::new(),
             last_accepted: BTreeMap::new(),
             informed: BTreeSet::new(),
             phase: Phase::Between,

@@ -5,8 +5,11 @@
 //! later rounds                        max(10 min, 3 · the slowest site's time in the last ten rounds)
 //! ```
 //!
+//! A site's time runs from the moment at which its job was first sent until its update was accepted. In later rounds it counts
+//! as at most twice the slowest time of the first measured round. So no limit exceeds six times that first time, however often
+//! a site answers just before the limit; the model and the data of a run stay the same, and so do the times of honest sites.
+//!
 //! If clients evaluate the model after a round, they have as long again as the next round would have.
-//! A site's time runs from the moment at which its job was first sent until its update was accepted.
 
 use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::{read_text, write};
@@ -20,6 +23,8 @@ use std::time::Duration;
 const LEAST: Duration = Duration::from_secs(600);
 /// The time limit as a multiple of the slowest site's time.
 const FACTOR: u32 = 3;
+/// The slowest site's time of a round counts as at most this multiple of the first one that was measured.
+const GROWTH: u32 = 2;
 /// Number of rounds whose slowest site is remembered.
 const ROUNDS: usize = 10;
 
@@ -79,11 +84,15 @@ impl FromStr for Deadline {
 #[derive(Debug)]
 pub(crate) struct Timings {
     path: PathBuf,
+    /// The time of the first round that was measured.
+    first: Option<Duration>,
     slowest: VecDeque<Duration>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Stored {
+    #[serde(default)]
+    first_seconds: Option<f64>,
     slowest_seconds: Vec<f64>,
 }
 
@@ -93,9 +102,13 @@ impl Timings {
     pub(crate) fn open(folder: &Path) -> Self {
         let path = folder.join("timings.json");
         let stored = read_text(&path).ok().and_then(|text| serde_json::from_str::<Stored>(&text).ok());
-        let seconds = stored.map_or_else(Vec::new, |stored| stored.slowest_seconds);
-        let slowest = seconds.into_iter().filter_map(|time| Duration::try_from_secs_f64(time).ok()).collect();
-        Self { path, slowest }
+        let (first, seconds) =
+            stored.map_or((None, Vec::new()), |stored| (stored.first_seconds, stored.slowest_seconds));
+        let duration = |seconds| Duration::try_from_secs_f64(seconds).ok();
+        let slowest: VecDeque<_> = seconds.into_iter().filter_map(duration).collect();
+        // A file of an earlier version has no first time; none that it remembers is certain to be honest but the smallest.
+        let first = first.and_then(duration).or_else(|| slowest.iter().min().copied());
+        Self { path, first, slowest }
     }
 
     /// The remembered times, oldest first.
@@ -103,13 +116,17 @@ impl Timings {
         self.slowest.iter().copied()
     }
 
-    /// Remembers a round's slowest site.
+    /// Remembers a round's slowest site, with a time that is not much longer than the first one.
     pub(crate) fn add(&mut self, slowest: Duration) -> Result<(), FileError> {
-        self.slowest.push_back(slowest);
+        let first = *self.first.get_or_insert(slowest);
+        self.slowest.push_back(slowest.min(first.saturating_mul(GROWTH)));
         while self.slowest.len() > ROUNDS {
             self.slowest.pop_front();
         }
-        let stored = Stored { slowest_seconds: self.slowest().map(|time| time.as_secs_f64()).collect() };
+        let stored = Stored {
+            first_seconds: Some(first.as_secs_f64()),
+            slowest_seconds: self.slowest().map(|time| time.as_secs_f64()).collect(),
+        };
         write(&self.path, serde_json::to_string(&stored).expect("times are plain data").as_bytes())
     }
 }
@@ -167,5 +184,29 @@ mod tests {
         assert_eq!(again, (3..=12).map(|round| seconds(100 - round)).collect::<Vec<_>>());
         std::fs::write(folder.path().join("timings.json"), "{\"slowest_sec").unwrap();
         assert_eq!(Timings::open(folder.path()).slowest().count(), 0);
+    }
+
+    #[test]
+    fn a_site_that_always_answers_just_before_the_limit_stretches_it_to_six_times_the_first_time_at_most() {
+        let folder = tempfile::tempdir().unwrap();
+        // Honest sites take 20 minutes; the server restarts before every round.
+        Timings::open(folder.path()).add(seconds(1200)).unwrap();
+        let mut limits = Vec::new();
+        for round in 1..=20 {
+            let mut timings = Timings::open(folder.path());
+            let limit = Deadline::default().of_round(round, timings.slowest()).unwrap();
+            timings.add(limit - seconds(1)).unwrap();
+            limits.push(limit.as_secs());
+        }
+        assert_eq!((limits[0], limits[1], limits[19]), (3600, 7200, 7200));
+    }
+
+    #[test]
+    fn a_file_without_a_first_time_gives_the_smallest_that_it_has() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("timings.json"), "{\"slowest_seconds\":[3000,900,9000]}").unwrap();
+        let mut timings = Timings::open(folder.path());
+        timings.add(seconds(5000)).unwrap();
+        assert_eq!(timings.slowest().last(), Some(seconds(1800)));
     }
 }

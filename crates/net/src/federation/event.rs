@@ -80,6 +80,17 @@ pub enum Event {
         /// SHA-256 of the client's certificate; null without TLS.
         certificate: Option<String>,
     },
+    /// A restarted server found an accepted update of the open round on disk, and it counts.
+    Recovered {
+        /// The client.
+        client: ClientId,
+        /// The round, counted from 1.
+        round: u32,
+        /// Its length.
+        bytes: u64,
+        /// SHA-256 of the update.
+        update: String,
+    },
     /// A duplicate update; it counts once.
     Again {
         /// The client.
@@ -190,6 +201,12 @@ impl fmt::Display for Event {
             }
             Self::Accepted { client, round, bytes, .. } => {
                 write!(f, "round {round}: update of client {client}, {bytes} bytes")
+            }
+            Self::Recovered { client, round, bytes, .. } => {
+                write!(
+                    f,
+                    "round {round}: update of client {client}, {bytes} bytes, accepted before the restart"
+                )
             }
             Self::Again { client, round, .. } => {
                 write!(f, "round {round}: client {client} sent its update again; it counts once")

@@ -80,6 +80,11 @@ impl Federation {
         };
         let Recovered { updates: kept, partial, notes } = ledger.recover(round, &check).map_err(failed)?;
         notes.into_iter().for_each(|note| (self.coordinator.log)(&Event::Note { note }));
+        for (client, update) in &kept {
+            // A kill may have come between the commit of an update and the line about its acceptance.
+            let (client, bytes, update) = (*client, update.bytes, update.hash.clone());
+            (self.coordinator.log)(&Event::Recovered { client, round: round + 1, bytes, update });
+        }
         if let Some(closing) = ledger.closing(round).map_err(failed)? {
             if let Some(replies) = closing.replies(&kept) {
                 return Ok((replies, 0));
@@ -98,7 +103,7 @@ impl Federation {
         if let Some(slowest) = slowest {
             self.timings.add(slowest).map_err(failed)?;
         }
-        Ok((replies, bytes_down))
+        Ok((replies, bytes_down.values().sum()))
     }
 }
 

@@ -17,6 +17,7 @@ pub(crate) mod ledger;
 pub(crate) mod next_work;
 pub(crate) mod partial;
 pub(crate) mod phase;
+pub(crate) mod received;
 pub(crate) mod recovery;
 pub(crate) mod resumed_schema;
 pub(crate) mod rollback;

@@ -5,7 +5,7 @@ use crate::federation::admission::Member;
 use crate::federation::phase::Phase;
 use crate::server::refusal::Refusal;
 use crate::wire::{self, work};
-use fedtvd_core::round::Job;
+use fedtvd_core::round::{ClientId, Job};
 use prost::bytes::Bytes;
 
 /// A client's next task.
@@ -54,17 +54,27 @@ impl Coordinator {
     }
 
     /// Notes that a job is being sent; returns the part of its bytes that is its own.
-    pub(crate) fn begin_sending(&self, job: &Job, shared: &Bytes) -> Bytes {
+    pub(crate) fn begin_sending(&self, job: &Job) -> Bytes {
         let head = Bytes::from(job.head());
         let now = self.now();
         match &mut self.inner().phase {
             // The round may have closed since the client was given its job.
             Phase::Training(open) if open.round == job.offer.round => {
-                open.bytes_down += (head.len() + shared.len()) as u64;
                 open.sent.entry(job.client).or_insert(now);
             }
             _ => {}
         }
         head
+    }
+
+    /// Notes how many bytes of its job a client was sent in one answer. Of a client that asks again only the longest answer
+    /// counts, so that nobody can make up traffic.
+    pub(crate) fn count_sent(&self, client: ClientId, round: u32, bytes: u64) {
+        if let Phase::Training(open) = &mut self.inner().phase
+            && open.round == round
+        {
+            let most = open.bytes_down.entry(client).or_default();
+            *most = bytes.max(*most);
+        }
     }
 }

@@ -2,6 +2,7 @@
 //! that breaks off continues where it stopped.
 
 use crate::federation::stored::StoredUpdate;
+use crate::wire;
 use data_encoding::HEXLOWER;
 use fedtvd_core::bytes::UploadStream;
 use fedtvd_core::round::ClientFailure;
@@ -36,6 +37,11 @@ impl Partial {
     /// Nothing yet of an update that is announced with this hash and length.
     pub(crate) fn new(hash: &str, bytes: u64, check: UploadStream) -> Self {
         Self { hash: hash.to_owned(), bytes, got: 0, digest: Sha256::new(), check }
+    }
+
+    /// Whether this ticket announces the same update.
+    pub(crate) fn is_of(&self, ticket: &wire::Ticket) -> bool {
+        self.hash == ticket.hash && self.bytes == ticket.bytes
     }
 
     /// The next bytes.

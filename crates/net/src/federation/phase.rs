@@ -1,11 +1,13 @@
 //! The phase of a federation: its clients, the answers of the open round, and the clients that it waits for.
 
 use crate::federation::partial::Partial;
+use crate::federation::received::Received;
 use crate::federation::stored::Reply;
 use crate::wire;
 use fedtvd_core::round::{ClientEvaluation, ClientId, Job, State};
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The coordinator's mutable state.
@@ -18,8 +20,8 @@ pub(crate) struct Inner {
     pub(crate) present: BTreeMap<ClientId, u64>,
     /// Clients that were in contact, and when last.
     pub(crate) seen: BTreeMap<ClientId, Seen>,
-    /// Clients whose update is being received.
-    pub(crate) sending: BTreeSet<ClientId>,
+    /// Updates that are being received.
+    pub(crate) sending: BTreeMap<ClientId, Arc<Received>>,
     /// Round and hash of each client's last accepted update.
     pub(crate) last_accepted: BTreeMap<ClientId, (u32, String)>,
     /// Clients that were informed that all rounds are done.
@@ -106,7 +108,8 @@ pub(crate) struct Open {
     pub(crate) needed: usize,
     /// The part of the jobs' bytes that all of them share.
     pub(crate) shared: Bytes,
-    pub(crate) bytes_down: u64,
+    /// How many bytes of its job each client was sent, at most in one answer.
+    pub(crate) bytes_down: BTreeMap<ClientId, u64>,
     pub(crate) began: Instant,
     /// How long it waits for answers; `None` for no limit.
     pub(crate) limit: Option<Duration>,

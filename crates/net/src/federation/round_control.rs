@@ -84,7 +84,7 @@ impl Coordinator {
             partial,
             needed: needed(&self.terms.run, roster, jobs.len()),
             shared,
-            bytes_down: 0,
+            bytes_down: BTreeMap::new(),
             began: self.now(),
             limit,
             sent: BTreeMap::new(),

@@ -57,6 +57,11 @@ impl TableSchema {
         if progress.complete.is_some() { None } else { progress.problem.clone() }
     }
 
+    /// Number of columns whose centres and scales the clients compute together.
+    pub(crate) fn open_columns(&self) -> usize {
+        self.source.open().count()
+    }
+
     /// The schema as TOML, complete if it is.
     pub(crate) fn text(&self) -> String {
         self.progress().complete.clone().unwrap_or_else(|| self.source.text())
@@ -78,8 +83,7 @@ impl Coordinator {
     pub(crate) fn missing_statistics(&self) -> Option<Vec<ClientId>> {
         let tables = self.terms.tables.as_ref()?;
         let progress = tables.progress();
-        (progress.complete.is_none() && tables.source.open().count() > 0)
-            .then(|| self.statistics_to_come(&progress))
+        (progress.complete.is_none() && tables.open_columns() > 0).then(|| self.statistics_to_come(&progress))
     }
 
     /// Records a client's statistics of its columns; returns the complete schema once all have arrived.

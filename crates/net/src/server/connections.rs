@@ -24,8 +24,8 @@ use tonic::transport::server::Connected;
 
 /// Maximum number of open connections; more wait in the system's queue.
 const CONNECTIONS: usize = 8192;
-/// File descriptors reserved for the server's own files: updates, checkpoints and logs.
-const OWN_FILES: u64 = 256;
+/// File descriptors reserved for the server's own files (updates, checkpoints and logs) and for monitoring.
+const OWN_FILES: u64 = 384;
 /// Accepted connections that wait until they are served.
 const ACCEPTED: usize = 1024;
 /// Share of all connections that may wait for their handshakes at one address: one of this many.

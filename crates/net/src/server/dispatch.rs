@@ -54,29 +54,36 @@ impl FederationService {
         sender: &mpsc::Sender<Result<wire::Work, Status>>,
     ) -> Result<(), mpsc::error::SendError<Result<wire::Work, Status>>> {
         let work = |item| Ok(wire::Work { item: Some(item) });
-        let (round, first, parts) = match todo {
+        let (round, client, first, parts) = match todo {
             Todo::Wait => return sender.send(work(work::Item::Wait(wire::Empty {}))).await,
             Todo::Message(item) => return sender.send(work(item)).await,
             Todo::Evaluate(round, model) => (
                 round,
+                None,
                 work::Item::Evaluate(wire::Transfer { round, bytes: model.len() as u64 }),
                 [model, Bytes::new()],
             ),
             Todo::Train(job, shared) => {
-                let (round, head) = (job.offer.round, self.coordinator.begin_sending(&job, &shared));
+                let (round, head) = (job.offer.round, self.coordinator.begin_sending(&job));
                 let bytes = (head.len() + shared.len()) as u64;
-                (round, work::Item::Train(wire::Transfer { round, bytes }), [head, shared])
+                let first = work::Item::Train(wire::Transfer { round, bytes });
+                (round, Some(job.client), first, [head, shared])
             }
         };
         sender.send(work(first)).await?;
+        let mut bytes = 0;
         for part in parts {
             for start in (0..part.len()).step_by(CHUNK) {
                 let end = part.len().min(start + CHUNK);
+                bytes += (end - start) as u64;
                 let part = sender.send(work(work::Item::Chunk(part.slice(start..end))));
                 match tokio::time::timeout(STILL, part).await {
                     Ok(sent) if self.coordinator.at(round) => sent?,
                     // A client that stopped reading, or whose round is over, must not hold a model in memory.
                     _ => return Ok(()),
+                }
+                if let Some(client) = client {
+                    self.coordinator.count_sent(client, round, bytes);
                 }
             }
         }

@@ -68,6 +68,8 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// HTTP/2 flow-control window of a stream, and of a connection: how much may be under way to the server. Over a round trip of
 /// 0.2 s this is 10 MB/s.
 const WINDOW: u32 = 2 << 20;
+/// Maximum number of concurrent requests on a connection: a client needs one, and each can fill buffers.
+const STREAMS: u32 = 4;
 
 impl Server {
     /// Serves the clients of this coordinator, and reads at most `uploads` of their updates at a time.
@@ -98,7 +100,7 @@ impl Server {
                 .http2_keepalive_timeout(Some(KEEP_ALIVE))
                 .initial_stream_window_size(WINDOW)
                 .initial_connection_window_size(WINDOW)
-                .max_concurrent_streams(16)
+                .max_concurrent_streams(STREAMS)
                 .http2_max_header_list_size(16 << 10)
                 .serve_with_incoming_shutdown(service, incoming, async {
                     let _ = closed.await;

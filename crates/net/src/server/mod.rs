@@ -3,13 +3,14 @@
 //!
 //! `listener` starts it, `connections` does the TLS handshakes, `open_connections` closes connections whose certificate is
 //! no longer valid, `service` identifies callers and answers requests, `dispatch` sends work to clients, `receive` stores
-//! uploads, `refusal` lists the reasons to refuse a request, and `handshake_limit`,
-//! `upload_limit` and `log_limit` are limits. `signals` are those
+//! uploads, `refusal` lists the reasons to refuse a request, and `handshake_limit`, `large_requests`, `upload_limit` and
+//! `log_limit` are limits. `signals` are those
 //! of the operating system; `monitoring` answers requests for `metrics`.
 
 pub(crate) mod connections;
 pub(crate) mod dispatch;
 mod handshake_limit;
+pub(crate) mod large_requests;
 mod listener;
 mod log_limit;
 mod metrics;

@@ -1,5 +1,5 @@
-//! A small HTTP responder for `/metrics` and `/health`: one request per connection, a few connections at a time, short
-//! requests only, and little time.
+//! A small HTTP responder for `/metrics` and `/health`: one request per connection, a limited number of connections, short
+//! requests only, and little time, so that connections that send nothing delay nobody for long.
 
 use crate::server::Server;
 use crate::server::metrics::Metrics;
@@ -13,9 +13,11 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
 /// Maximum number of open connections; more wait in the system's queue.
-const CONNECTIONS: usize = 16;
+const CONNECTIONS: usize = 128;
 /// Maximum size of a request with its headers.
 const LARGEST_REQUEST: usize = 8 << 10;
+/// Time for a request to arrive.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time for a request and its answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -49,7 +51,7 @@ impl Server {
 
 /// Reads one request and answers it.
 async fn answer(mut stream: TcpStream, guard: &Guard, metrics: &Metrics) -> io::Result<()> {
-    let request = head(&mut stream).await?;
+    let request = tokio::time::timeout(REQUEST_TIMEOUT, head(&mut stream)).await??;
     let (status, kind, body) = match request.as_deref().map(target) {
         None => ("431 Request Header Fields Too Large", "text/plain", "the request is too long\n".to_owned()),
         Some(None) => ("400 Bad Request", "text/plain", "not an HTTP request\n".to_owned()),

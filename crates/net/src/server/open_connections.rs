@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 
-/// Maximum number of open connections of one certificate: a client needs one, and each can fill a window of memory.
-pub(crate) const CONNECTIONS_EACH: usize = 16;
+/// Maximum number of open connections of one certificate: a client needs one, and one that was lost stays open for some seconds.
+/// Each can fill a window of memory.
+pub(crate) const CONNECTIONS_EACH: usize = 4;
 
 /// All open connections, by the SHA-256 of their certificates.
 #[derive(Debug, Default)]

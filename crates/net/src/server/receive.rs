@@ -4,6 +4,7 @@
 use crate::federation::Coordinator;
 use crate::federation::admission::Admission;
 use crate::federation::arrival::Arrival;
+use crate::federation::received::Received;
 use crate::server::refusal::Refusal;
 use crate::server::service::{Answered, FederationService, Replies};
 use crate::wire::{self, upload_reply, upload_request};
@@ -46,7 +47,12 @@ impl FederationService {
             let receipt = match admission {
                 Admission::Already => Ok(wire::Receipt { already: true }),
                 Admission::Wanted(arrival) => {
-                    let Some(_turn) = self.upload_limit.acquire().await else { return };
+                    // If another connection takes the upload over meanwhile, there is nothing to begin with.
+                    let taken_over = arrival.received.taken_over.clone();
+                    let _turn = tokio::select! {
+                        turn = self.upload_limit.acquire() => turn,
+                        () = taken_over.cancelled() => None,
+                    };
                     // A client that was revoked during the upload is refused.
                     let service = Arc::clone(&self);
                     let still = move || service.caller(&caller).role.map(|_| ());
@@ -87,14 +93,19 @@ async fn receive(
     coordinator: &Coordinator,
     still: impl FnOnce() -> Result<(), Refusal> + Send + 'static,
 ) -> Result<(), Refusal> {
-    let (bytes, round) = (arrival.bytes(), arrival.round);
+    let received = Arc::clone(&arrival.received);
+    let Received { client, bytes, round, .. } = *received;
     let (sender, receiver) = mpsc::channel(1);
     let writer = tokio::task::spawn_blocking(move || store(arrival, receiver, still));
     let mut got = offset;
     let began = Instant::now();
     let limit = began + STILL + Duration::from_secs((bytes - offset) / SLOWEST);
     let trouble = loop {
-        let piece = match tokio::time::timeout_at(limit.min(Instant::now() + STILL), pieces.message()).await {
+        let piece = tokio::select! {
+            piece = tokio::time::timeout_at(limit.min(Instant::now() + STILL), pieces.message()) => piece,
+            () = received.taken_over.cancelled() => break Some(Refusal::TakenOver(client)),
+        };
+        let piece = match piece {
             _ if Instant::now() >= limit => {
                 break Some(Refusal::TooSlow { got, bytes, seconds: began.elapsed().as_secs() });
             }
@@ -136,5 +147,5 @@ fn store(
         }
     }
     // The connection was lost, and whoever read it knows how.
-    Err(Refusal::Truncated { got: 0, bytes: arrival.bytes() })
+    Err(Refusal::Truncated { got: 0, bytes: arrival.received.bytes })
 }

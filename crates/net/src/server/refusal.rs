@@ -161,9 +161,15 @@ pub(crate) enum Refusal {
         /// Minimum length.
         least: u64,
     },
-    /// The same client is uploading already.
+    /// The same client is uploading another update, or the same one is being accepted.
     #[error("client {0} is sending its update on another connection; try again")]
     Busy(ClientId),
+    /// The same client continues the upload on another connection.
+    #[error("client {0} continues its upload on another connection; this one ends")]
+    TakenOver(ClientId),
+    /// The same client is sending other large requests already.
+    #[error("client {0} is sending two large requests already; try again")]
+    TooManyRequests(ClientId),
     /// An upload that does not begin with a ticket.
     #[error("an upload must begin with its ticket")]
     NoTicket,
@@ -251,6 +257,8 @@ impl Refusal {
             Self::TooLong { .. } => "too-long",
             Self::TooShort { .. } => "too-short",
             Self::Busy(_) => "busy",
+            Self::TakenOver(_) => "taken-over",
+            Self::TooManyRequests(_) => "too-many-requests",
             Self::NoTicket => "no-ticket",
             Self::SecondTicket => "second-ticket",
             Self::Truncated { .. } => "truncated",
@@ -272,6 +280,8 @@ impl Refusal {
         matches!(
             self,
             Self::Busy(_)
+                | Self::TakenOver(_)
+                | Self::TooManyRequests(_)
                 | Self::Outdated
                 | Self::Truncated { .. }
                 | Self::Overrun(_)

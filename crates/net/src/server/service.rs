@@ -6,13 +6,14 @@ use crate::identity::AllowList;
 use crate::identity::peer_identity::{Authentication, Caller, Role, Valid};
 use crate::server::connections::Peer;
 use crate::server::dispatch::POLL;
+use crate::server::large_requests::{LargeRequests, Reading, SMALL, largest_matrix, largest_statistics};
 use crate::server::metrics::{Metrics, Observed};
 use crate::server::open_connections::OpenConnections;
 use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
 use crate::server::upload_limit::UploadLimit;
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
-use crate::wire::{self, CLIENT, CODE, LARGEST_MESSAGE, LEASE, PROTOCOL, VERSION};
+use crate::wire::{self, CLIENT, CODE, LEASE, PROTOCOL, VERSION};
 use fedtvd_core::round::ClientId;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -43,13 +44,13 @@ pub(crate) struct Guard {
     service: Arc<FederationService>,
     /// For all requests but confusion matrices and statistics of columns.
     small: FederationServer<FederationService>,
-    /// For confusion matrices and statistics of columns.
-    large: FederationServer<FederationService>,
+    /// For confusion matrices, and their maximum size.
+    matrices: (FederationServer<FederationService>, usize),
+    /// For statistics of columns, and their maximum size.
+    statistics: (FederationServer<FederationService>, usize),
+    large_requests: Arc<LargeRequests>,
     open: Arc<OpenConnections>,
 }
-
-/// Maximum size of a message that is not a confusion matrix: a chunk and its envelope, a statistic.
-const SMALL: usize = 64 << 10;
 
 /// Number of characters of an announced hash that are logged.
 const LONGEST_HASH: usize = 64;
@@ -71,7 +72,15 @@ impl Guard {
         let upload_limit = UploadLimit::new(uploads);
         let service = Arc::new(FederationService { coordinator, authentication, upload_limit });
         let limited = |most| FederationServer::from_arc(Arc::clone(&service)).max_decoding_message_size(most);
-        Self { small: limited(SMALL), large: limited(LARGEST_MESSAGE), service, open }
+        let with_limit = |most| (limited(most), most);
+        Self {
+            small: limited(SMALL),
+            matrices: with_limit(largest_matrix(&service.coordinator.terms)),
+            statistics: with_limit(largest_statistics(&service.coordinator.terms)),
+            large_requests: Arc::default(),
+            service,
+            open,
+        }
     }
 
     /// Informs the coordinator which clients have a valid certificate, and closes connections of others; does nothing
@@ -127,8 +136,8 @@ impl Guard {
         metrics.trouble(coordinator, authentication.unreadable_list())
     }
 
-    async fn respond(self, request: http::Request<Body>) -> http::Response<Body> {
-        let Self { service, mut small, mut large, .. } = self;
+    async fn respond(self, mut request: http::Request<Body>) -> http::Response<Body> {
+        let Self { service, small, matrices, statistics, large_requests, .. } = self;
         // Callers without permission are refused before anything of the request is read.
         let claimed = request.headers().get(CLIENT).and_then(|claimed| claimed.to_str().ok()).unwrap_or("");
         let peer = request.extensions().get::<Peer>();
@@ -137,17 +146,37 @@ impl Guard {
         }
         let Caller { name, address, certificate, role } =
             service.authentication.caller(peer, claimed, &service.coordinator.log);
-        if let Err(refusal) = role {
-            return Refuse::new(service, name, address, certificate).because(&refusal).into_http();
-        }
+        let refuse = Refuse::new(Arc::clone(&service), name, address, certificate);
+        let role = match role {
+            Ok(role) => role,
+            Err(refusal) => return refuse.because(&refusal).into_http(),
+        };
         let lease = request.headers().get(LEASE).and_then(|lease| lease.to_str().ok()?.parse().ok());
         if lease.is_some_and(|lease: u64| lease > service.coordinator.ledger.lease) {
-            return Refuse::new(service, name, address, certificate).because(&Refusal::Outdated).into_http();
+            return refuse.because(&Refusal::Outdated).into_http();
         }
         let path = request.uri().path().to_owned();
         let method = path.strip_prefix('/').and_then(|path| path.strip_prefix(SERVICE_NAME));
-        let server = if matches!(method, Some("/Judge" | "/Columns")) { &mut large } else { &mut small };
-        let response = tower::Service::call(server, request);
+        let (mut server, most) = match method {
+            Some("/Judge") => matrices,
+            Some("/Columns") => statistics,
+            _ => (small, SMALL),
+        };
+        let _large = match role {
+            Role::Client(member) if most > SMALL => match large_requests.begin(member.id) {
+                Ok(begun) => Some(begun),
+                Err(refusal) => return refuse.because(&refusal).into_http(),
+            },
+            _ => None,
+        };
+        let response = async {
+            if most > SMALL
+                && let Some(reading) = large_requests.reading().await
+            {
+                request.extensions_mut().insert(reading);
+            }
+            tower::Service::call(&mut server, request).await
+        };
         let Ok(response) = match method {
             // Streams have their own timeouts, for each message.
             Some("/Pull" | "/Upload") => response.await,
@@ -237,8 +266,9 @@ impl Federation for FederationService {
 
     async fn columns(
         self: Arc<Self>,
-        request: Request<wire::ColumnStatistics>,
+        mut request: Request<wire::ColumnStatistics>,
     ) -> Answered<wire::CompleteSchema> {
+        request.extensions_mut().remove::<Reading>();
         let mut calls = self.coordinator.subscribe();
         let limit = tokio::time::Instant::now() + POLL;
         loop {

@@ -5,7 +5,10 @@ use crate::puppet::{Puppet, code};
 use crate::stage::{Stage, config};
 use fedtvd_net::client::ConnectionError;
 use fedtvd_net::federation::{Event, Options};
-use fedtvd_net::wire;
+use fedtvd_net::wire::federation_client::FederationClient;
+use fedtvd_net::wire::{self, upload_request};
+use std::time::Duration;
+use tokio_stream::StreamExt as _;
 
 const SETTINGS: [&str; 3] = ["model.name=lenet", "rounds=1", "strategy.name=fedtvd"];
 
@@ -107,4 +110,45 @@ async fn an_upload_continues_with_the_same_update_only_and_one_incomplete_upload
     );
     drop(puppet);
     tokio::task::block_in_place(|| running.finish());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_connection_takes_over_what_a_silent_one_has_sent_and_another_update_must_wait() {
+    let stage = Stage::new(1);
+    let running = stage.serve("run", &config(&SETTINGS), options());
+    let proxy = Proxy::before(&running.address()).await;
+    let mut puppet = Puppet::dial(&proxy.address, &stage.security(0), 0).await.unwrap();
+    let (bytes, ticket) = update(&mut puppet).await;
+    let half = bytes.len() / 2;
+    // A connection on which nothing more arrives, and which nobody closes.
+    let message = |content| wire::UploadRequest { content: Some(content) };
+    let begun = std::iter::once(upload_request::Content::Ticket(ticket.clone())).chain(
+        bytes[..half].chunks(wire::CHUNK).map(|chunk| upload_request::Content::Chunk(chunk.to_vec().into())),
+    );
+    let begun: Vec<_> = begun.map(message).collect();
+    let silent = tokio_stream::iter(begun).chain(tokio_stream::pending());
+    let mut client = FederationClient::new(running.channel(&stage, 0).await);
+    let mut replies = client.upload(silent).await.unwrap().into_inner();
+    replies.message().await.unwrap().unwrap();
+    let arrived = || {
+        let file = stage.path("run/federation/round-000000").join(&partial_files(&stage)[0]);
+        std::fs::metadata(file).unwrap().len()
+    };
+    while arrived() < half as u64 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut other = bytes.clone();
+    *other.last_mut().unwrap() ^= 1;
+    let others = wire::Ticket { continues: true, ..puppet.ticket(0, &other) };
+    assert_eq!(code(puppet.link.upload(others, other.into()).await), "busy");
+    let before = proxy.sent();
+    assert!(!puppet.link.upload(ticket, bytes.clone().into()).await.unwrap().already);
+    let again = (proxy.sent() - before) as usize;
+    assert!(again < half + 8_192, "{again} of {} bytes were sent again", bytes.len());
+    let ended = replies.message().await.unwrap_err();
+    assert_eq!(ended.metadata().get(wire::CODE).unwrap(), "taken-over", "{ended:?}");
+    drop(puppet);
+    tokio::task::block_in_place(|| running.finish());
+    let (model, values) = (stage.model("run"), bytes.len() - 100_000);
+    assert_eq!(model[model.len() - values..], bytes[bytes.len() - values..], "the model is the only update");
 }

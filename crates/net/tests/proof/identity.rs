@@ -237,7 +237,7 @@ async fn one_certificate_cannot_use_up_all_connections() {
     let running = stage.serve("run", &config(&["model.name=logistic"]), options);
     let address = running.address();
     let mut links = Vec::new();
-    for _ in 0..16 {
+    for _ in 0..4 {
         links.push(Puppet::dial(&address, &stage.security(0), 0).await.unwrap());
     }
     let one_more = Puppet::dial(&address, &stage.security(0), 0).await.map(|_| ());

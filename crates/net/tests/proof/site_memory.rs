@@ -101,8 +101,9 @@ fn attacks() -> Vec<(&'static str, wire::Welcome, Vec<Step>)> {
         ),
         ("2 billion epochs", welcome(), vec![survey(), train(greedy)]),
         ("a vast batch", welcome(), vec![survey(), train(broad)]),
-        ("many surveys", welcome(), vec![survey(); 100]),
-        ("a wide survey", welcome(), vec![Step::Messages(vec![work::Item::Survey(wide)]); 10]),
+        // Four are answered on a connection, and connections follow each other less and less often.
+        ("many surveys", welcome(), vec![survey(); 16]),
+        ("a wide survey", welcome(), vec![Step::Messages(vec![work::Item::Survey(wide)]); 8]),
     ]
 }
 

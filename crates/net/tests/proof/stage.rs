@@ -11,12 +11,17 @@ use fedtvd_net::identity::{Authority, CertificateRequest};
 use fedtvd_net::server::{Keys, Metrics, Server};
 use fedtvd_run::configuration::Config;
 use fedtvd_run::runner::End;
+use hyper_util::rt::TokioIo;
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tonic::transport::{Channel, Endpoint};
 
 /// Folders and log, which outlive the server.
 pub(crate) struct Stage {
@@ -145,6 +150,23 @@ impl Running {
     /// A client controlled by the test.
     pub(crate) async fn puppet(&self, stage: &Stage, client: ClientId) -> Puppet {
         Puppet::dial(&self.address(), &stage.security(client), client).await.unwrap()
+    }
+
+    /// A client's connection whose requests need not be complete.
+    pub(crate) async fn channel(&self, stage: &Stage, client: ClientId) -> Channel {
+        let (Security::Tls(config), address) = (stage.security(client), self.address()) else {
+            panic!("a client without a certificate")
+        };
+        let endpoint = Endpoint::from_shared(format!("http://{address}")).unwrap();
+        let connect = tower::service_fn(move |_| {
+            let (config, address) = (Arc::clone(&config), address.clone());
+            async move {
+                let stream = TcpStream::connect(address).await?;
+                let name = ServerName::try_from("localhost").unwrap();
+                TlsConnector::from(config).connect(name, stream).await.map(TokioIo::new)
+            }
+        });
+        endpoint.connect_with_connector(connect).await.unwrap()
     }
 
     /// Stops the server abruptly; only what is on disk remains.
