@@ -227,13 +227,14 @@ async fn shake_hands(
             let certificate = stream.get_ref().1.peer_certificates().and_then(|chain| chain.first());
             let certificate: Option<Arc<str>> = certificate.map(|certificate| Arc::from(sha256(certificate)));
             let slot = certificate.as_ref().map(|certificate| slots.open(certificate));
-            if let Some(None) = slot {
-                let why = format!("this certificate has {CONNECTIONS_EACH} connections already");
-                refused(address, "tls-too-many", why);
-                return None;
+            if let Some((_, true)) = slot {
+                let why = format!(
+                    "this certificate had {CONNECTIONS_EACH} connections; the oldest was closed for this one"
+                );
+                refused(address.clone(), "tls-too-many", why);
             }
             let (peer, transport) = (Peer::new(address, certificate), Either::Left(Box::new(stream)));
-            Some(PeerStream::new(peer, transport, permit, slot.flatten()))
+            Some(PeerStream::new(peer, transport, permit, slot.map(|(slot, _)| slot)))
         }
     }
 }

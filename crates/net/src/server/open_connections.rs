@@ -38,17 +38,19 @@ pub(crate) struct Slot {
 }
 
 impl OpenConnections {
-    /// A slot for one more connection, if the certificate has any left.
-    pub(crate) fn open(self: &Arc<Self>, certificate: &Arc<str>) -> Option<Slot> {
+    /// A slot for one more connection. If the certificate has as many as it may, the oldest is closed, which a client on a poor
+    /// line may have lost without the server's knowledge; returns whether one was.
+    pub(crate) fn open(self: &Arc<Self>, certificate: &Arc<str>) -> (Slot, bool) {
         let mut certificates = self.certificates();
         let connections = certificates.entry(Arc::clone(certificate)).or_default();
-        if connections.len() == CONNECTIONS_EACH {
-            return None;
+        let full = connections.len() >= CONNECTIONS_EACH;
+        if full && let Some((_, oldest)) = connections.pop_first() {
+            oldest.closed.cancel();
         }
         let (number, state) = (self.next.fetch_add(1, Ordering::Relaxed), Arc::<State>::default());
         connections.insert(number, Arc::clone(&state));
         drop(certificates);
-        Some(Slot { certificate: Arc::clone(certificate), number, state, all: Arc::clone(self) })
+        (Slot { certificate: Arc::clone(certificate), number, state, all: Arc::clone(self) }, full)
     }
 
     /// Closes connections whose certificate is not valid: the first call returns true, for the caller to end their
@@ -106,7 +108,7 @@ mod tests {
     #[test]
     fn only_connections_of_an_invalid_certificate_are_closed_and_only_after_a_warning() {
         let all = Arc::new(OpenConnections::default());
-        let (good, bad) = (all.open(&"good".into()).unwrap(), all.open(&"bad".into()).unwrap());
+        let (good, bad) = (all.open(&"good".into()).0, all.open(&"bad".into()).0);
         let valid = |certificate: &str| certificate == "good";
         assert!(all.close_unless(valid));
         assert!(!bad.closed().is_cancelled());
@@ -117,13 +119,18 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_has_a_limited_number_of_connections_and_closing_one_makes_room() {
+    fn a_certificate_has_a_limited_number_of_connections_and_one_more_closes_the_oldest() {
         let all = Arc::new(OpenConnections::default());
         let certificate: Arc<str> = "one".into();
-        let mut slots: Vec<Slot> = (0..CONNECTIONS_EACH).filter_map(|_| all.open(&certificate)).collect();
-        assert!(slots.len() == CONNECTIONS_EACH && all.open(&certificate).is_none());
-        assert!(all.open(&"other".into()).is_some());
-        slots.pop();
-        assert!(all.open(&certificate).is_some());
+        let slots: Vec<(Slot, bool)> = (0..CONNECTIONS_EACH).map(|_| all.open(&certificate)).collect();
+        assert!(slots.iter().all(|(slot, full)| !full && !slot.closed().is_cancelled()));
+        assert!(!all.open(&"other".into()).1);
+        let (_newest, full) = all.open(&certificate);
+        let closed: Vec<bool> = slots.iter().map(|(slot, _)| slot.closed().is_cancelled()).collect();
+        assert!(full && closed[0] && !closed[1..].contains(&true), "{closed:?}");
+        assert_eq!(all.certificates()[&certificate].len(), CONNECTIONS_EACH);
+        // Those that are gone make room.
+        drop(slots);
+        assert!(!all.open(&certificate).1);
     }
 }
