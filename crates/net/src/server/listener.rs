@@ -65,9 +65,9 @@ impl Keys {
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// Time that open requests get to finish during shutdown.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-/// HTTP/2 flow-control window of a stream, and of a connection: how much may be under way to the server. Over a round trip of
-/// 0.2 s this is 10 MB/s.
-const WINDOW: u32 = 2 << 20;
+/// HTTP/2 flow-control window of a stream, and of a connection: how much may be under way to the server. Larger ones make
+/// long lines faster, and take more memory for concurrent uploads (`bench/README.md`).
+const WINDOW: u32 = 512 << 10;
 /// Maximum number of concurrent requests on a connection: a client needs one, and each can fill buffers.
 const STREAMS: u32 = 4;
 
