@@ -31,7 +31,11 @@ if ! FEDTVD_FAULT_FIRST=$seed FEDTVD_FAULT_COUNT=$count RUST_BACKTRACE=${RUST_BA
     cat "$output" >&2
     exit 1
 fi
-result="$(grep '^{"schedules":' "$output")"
+# The test program may print its progress on the same line.
+if ! result="$(grep -o '{"schedules":.*' "$output")"; then
+    echo "fault_schedules.sh: the tests passed, but printed no result" >&2
+    exit 1
+fi
 if $json; then
     echo "$result"
 else
