@@ -7,19 +7,15 @@ use crate::client::tls_stream::{TlsFailure, connect};
 use crate::identity::tls::{self, TlsError};
 use crate::wire::federation_client::FederationClient;
 use crate::wire::{
-    self, CHUNK, CLIENT, LARGEST_MESSAGE, LEASE, OLDEST_PROTOCOL, PROTOCOL, VERSION, VersionMismatch, plain,
-    upload_reply, upload_request, work,
+    self, CLIENT, LARGEST_MESSAGE, LEASE, OLDEST_PROTOCOL, PROTOCOL, VERSION, VersionMismatch, plain, work,
 };
 use fedtvd_core::round::ClientEvaluation;
 use hyper_util::rt::TokioIo;
-use prost::bytes::Bytes;
 use std::net::IpAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::mpsc;
 use tokio_rustls::rustls::ClientConfig;
-use tokio_stream::wrappers::ReceiverStream;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status, Streaming};
@@ -68,18 +64,16 @@ pub enum Task {
 }
 
 /// Timeout of an answer of the server.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
-/// How long an upload waits for its turn.
-const TURN_TIMEOUT: Duration = Duration::from_secs(3600);
+pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_secs(90);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// HTTP/2 keep-alive interval and timeout.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 
 /// A connection to the server.
 pub struct Connection {
-    client: FederationClient<Channel>,
+    pub(super) client: FederationClient<Channel>,
     claimed: Option<MetadataValue<tonic::metadata::Ascii>>,
-    failure: TlsFailure,
+    pub(super) failure: TlsFailure,
     /// The list of what leaves the site.
     sent: Option<Arc<SentLog>>,
     /// The largest job or model that is received, in bytes.
@@ -147,12 +141,12 @@ impl Connection {
     }
 
     /// Lists a message before it is sent. What cannot be listed is not sent.
-    fn list(&self, outgoing: impl FnOnce() -> Outgoing) -> Result<(), ConnectionError> {
+    pub(super) fn list(&self, outgoing: impl FnOnce() -> Outgoing) -> Result<(), ConnectionError> {
         let Some(sent) = &self.sent else { return Ok(()) };
         sent.record(outgoing()).map_err(|error| ConnectionError::Unlisted(error.to_string()))
     }
 
-    fn request<T>(&self, message: T) -> Request<T> {
+    pub(super) fn request<T>(&self, message: T) -> Request<T> {
         let mut request = Request::new(message);
         if let Some(claimed) = &self.claimed {
             request.metadata_mut().insert(CLIENT, claimed.clone());
@@ -292,54 +286,10 @@ impl Connection {
             Err(ConnectionError::Lost(format!("the download ended after {} of {bytes} bytes", all.len())))
         }
     }
-
-    /// Sends an update, or the rest of one that broke off; when this returns, it is on the server's disk.
-    pub async fn upload(
-        &mut self,
-        ticket: wire::Ticket,
-        bytes: Bytes,
-    ) -> Result<wire::Receipt, ConnectionError> {
-        self.list(|| Outgoing::ticket(&ticket))?;
-        let message = |content| wire::UploadRequest { content: Some(content) };
-        let (sender, receiver) = mpsc::channel(2);
-        let _ = sender.send(message(upload_request::Content::Ticket(ticket.clone()))).await;
-        let request = self.request(ReceiverStream::new(receiver));
-        let mut replies = answered(self.client.upload(request), &self.failure).await?;
-        let mut sender = Some(sender);
-        loop {
-            // A server with many uploads lets the others wait before they send.
-            let patience = if sender.is_some() { TURN_TIMEOUT } else { ANSWER_TIMEOUT };
-            let next = tokio::time::timeout(patience, replies.message()).await;
-            let next = next.map_err(|_| ConnectionError::Lost("the server does not answer".to_owned()))?;
-            let next = next.map_err(|status| refused(&status, &self.failure))?;
-            match next.and_then(|reply| reply.step) {
-                Some(upload_reply::Step::Receipt(receipt)) => return Ok(receipt),
-                Some(upload_reply::Step::Proceed(wire::Proceed { offset })) => {
-                    let Some(sender) = sender.take() else {
-                        return Err(ConnectionError::Lost("the server asks twice for an update".to_owned()));
-                    };
-                    let Some(first) = usize::try_from(offset).ok().filter(|first| *first <= bytes.len())
-                    else {
-                        let why = format!("the server has {offset} bytes of an update of {}", bytes.len());
-                        return Err(ConnectionError::Lost(why));
-                    };
-                    self.list(|| Outgoing::update(&ticket, offset))?;
-                    for start in (first..bytes.len()).step_by(CHUNK) {
-                        let chunk = bytes.slice(start..bytes.len().min(start + CHUNK));
-                        if sender.send(message(upload_request::Content::Chunk(chunk))).await.is_err() {
-                            // The server has closed the stream; its answer says why.
-                            break;
-                        }
-                    }
-                }
-                None => return Err(ConnectionError::Lost("the server sent no receipt".to_owned())),
-            }
-        }
-    }
 }
 
 /// An answer of the server, if it arrives in time.
-async fn answered<T>(
+pub(super) async fn answered<T>(
     answer: impl Future<Output = Result<Response<T>, Status>>,
     failure: &TlsFailure,
 ) -> Result<T, ConnectionError> {

@@ -1,6 +1,6 @@
 //! The client: it connects to a server, trains on its site's data, and sends updates.
 //!
-//! `join` is the client's main loop, `session` one connection of it, `connection` speaks the protocol over a `tls_stream`,
+//! `join` is the client's main loop, `session` one connection of it, `connection` speaks the protocol over a `tls_stream` (`upload` sends updates),
 //! `site` holds the data and trains, `site_data` reads tables with the server's schema, `site_table` and `pinned_schema`
 //! check it before anything about a table leaves, `enrol` answers surveys, `newest_server` notices copies of a server, and
 //! `backoff` delays attempts to reconnect. `policy` says what a site agrees to, `agreement` compares it with what the
@@ -25,6 +25,7 @@ mod site_data;
 mod site_table;
 mod table_use;
 mod tls_stream;
+mod upload;
 
 pub use backoff::Backoff;
 pub use check::{Checked, check};

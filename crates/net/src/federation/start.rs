@@ -3,16 +3,16 @@
 use crate::federation::clock::{Clock, SystemClock};
 use crate::federation::coordinator::Terms;
 use crate::federation::dataset_info::DatasetInfo;
+use crate::federation::federation_error::FederationError;
 use crate::federation::fleet::{Evaluator, Federation};
-use crate::federation::ledger::{Ledger, LedgerError};
+use crate::federation::ledger::Ledger;
 use crate::federation::resumed_schema::Resumed;
 use crate::federation::rollback::{restart_memories, roll_back};
 use crate::federation::server_evaluator::server_evaluator;
 use crate::federation::table_schema::TableSchema;
-use crate::federation::{Coordinator, Deadline, Event, ExtraError, Log, extra_clients, resumed_schema};
+use crate::federation::{Coordinator, Deadline, Event, Log, extra_clients, resumed_schema};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network, Params};
-use fedtvd_core::round::hardened::SmallCohort;
 use fedtvd_core::round::{ClientId, Run, State, cohort_size, hardened};
 use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::set::Places;
@@ -29,7 +29,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use thiserror::Error;
 
 /// The operator's options, besides the configuration.
 #[derive(Clone, Debug, Default)]
@@ -48,77 +47,6 @@ pub struct Options {
     pub names: BTreeMap<ClientId, String>,
     /// The round to go back to before the run continues; 0 for the start.
     pub rollback: Option<u32>,
-}
-
-/// Why a federation cannot start.
-#[derive(Debug, Error)]
-pub enum FederationError {
-    /// The run directory or its files.
-    #[error(transparent)]
-    Run(#[from] RunError),
-    /// The ledger.
-    #[error(transparent)]
-    Ledger(#[from] LedgerError),
-    /// A strategy that needs a roster.
-    #[error("{0} needs to know all clients before the first round; name them with --roster FILE")]
-    NeedsRoster(String),
-    /// An empty roster.
-    #[error("the roster is empty; write one client's name per line, or leave --roster out")]
-    EmptyRoster,
-    /// The run was started with another roster.
-    #[error(
-        "the run was started {before} and cannot be resumed with the roster {now:?}; leave --roster out to resume it"
-    )]
-    OtherRoster {
-        /// How it was started.
-        before: String,
-        /// The roster asked for.
-        now: BTreeSet<ClientId>,
-    },
-    /// Simulated dropouts, which a federation does not have.
-    #[error("cohort.absent and cohort.partial are for simulations; real clients drop out by themselves")]
-    Dropout,
-    /// Rounds with too few clients for hardened mode.
-    #[error(transparent)]
-    Cohort(#[from] SmallCohort),
-    /// More clients than there are.
-    #[error(transparent)]
-    Extra(#[from] ExtraError),
-    /// Simulated liars, which a federation does not have.
-    #[error("attack.kind is for simulations; in a federation, a client lies with fedtvd join --attack")]
-    Attack,
-    /// A data set that the server does not have and whose shape is unknown.
-    #[error(
-        "data.set = \"{0}\" is not on this machine, and its shape is unknown; for tables, name their schema with data.schema; \
-         otherwise name a data set of the catalogue, or a site's folder written by fedtvd split --export"
-    )]
-    Shapeless(String),
-    /// The directory holds a run of another configuration.
-    #[error("{0} holds a run of another configuration; leave the configuration out to resume it")]
-    OtherConfig(String),
-    /// Another schema than the one that the run was started with.
-    #[error(
-        "the schema changed since the run began: {file} is not the one that {run} was started with; restore it, or continue \
-         with the run's own schema by copying {run}/schema.toml over it, or start a new run with another --out"
-    )]
-    SchemaChanged {
-        /// The schema that was read, or the table that it was made from.
-        file: String,
-        /// The run directory.
-        run: String,
-    },
-    /// A rollback of a run that does not exist.
-    #[error("{0} holds no federation that could be rolled back")]
-    NoFederation(String),
-    /// The directory holds a simulation.
-    #[error(
-        "{0} holds a simulation; resume it with \"fedtvd resume {0}\" (--from ROUND returns to an earlier round), or \
-         choose another --out"
-    )]
-    Simulation(String),
-    /// The model cannot be trained on this machine.
-    #[error(transparent)]
-    Cpu(#[from] fedtvd_nn::CpuError),
 }
 
 /// A federation that is ready to be served.

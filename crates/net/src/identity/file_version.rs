@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// How long files that could not be used are left alone if they seem unchanged.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What distinguishes one version of a file from the next; `None` if there is no file.
+/// The date of the last change, the size and the number of a file, by which a changed one is recognised; `None` if there is none.
 pub(crate) type Stamp = Option<(Option<SystemTime>, u64, u64)>;
 
 /// The current version of a file.

@@ -3,7 +3,7 @@
 //!
 //! `listener` starts it, `connections` does the TLS handshakes, `open_connections` closes connections whose certificate is
 //! no longer valid, `service` identifies callers and answers requests, `dispatch` sends work to clients, `receive` stores
-//! uploads, `refusal` lists the reasons to refuse a request, and `handshake_limit`, `large_requests`, `upload_limit` and
+//! uploads, `refusal` lists the reasons to refuse a request and `refuse` does it, and `handshake_limit`, `large_requests`, `upload_limit` and
 //! `log_limit` are limits. `signals` are those
 //! of the operating system; `monitoring` answers requests for `metrics`.
 
@@ -18,6 +18,7 @@ mod monitoring;
 pub(crate) mod open_connections;
 pub(crate) mod receive;
 pub(crate) mod refusal;
+pub(crate) mod refuse;
 pub(crate) mod service;
 mod signals;
 pub(crate) mod upload_limit;

@@ -11,9 +11,10 @@ use crate::server::metrics::{Metrics, Observed};
 use crate::server::open_connections::OpenConnections;
 use crate::server::receive::STILL;
 use crate::server::refusal::{Refusal, plain};
+use crate::server::refuse::Refuse;
 use crate::server::upload_limit::UploadLimit;
 use crate::wire::federation_server::{Federation, FederationServer, SERVICE_NAME};
-use crate::wire::{self, CLIENT, CODE, LEASE, PROTOCOL, VERSION};
+use crate::wire::{self, CLIENT, LEASE, PROTOCOL, VERSION};
 use fedtvd_core::round::ClientId;
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -51,9 +52,6 @@ pub(crate) struct Guard {
     large_requests: Arc<LargeRequests>,
     open: Arc<OpenConnections>,
 }
-
-/// Number of characters of an announced hash that are logged.
-const LONGEST_HASH: usize = 64;
 
 /// Without TLS, a client counts as connected if it was in contact within this time: idle ones ask for work every 25 seconds.
 const CONTACT_SECONDS: f64 = 60.0;
@@ -146,7 +144,7 @@ impl Guard {
         }
         let Caller { name, address, certificate, role } =
             service.authentication.caller(peer, claimed, &service.coordinator.log);
-        let refuse = Refuse::new(Arc::clone(&service), name, address, certificate);
+        let refuse = Refuse::new(&service.coordinator.log, name, address, certificate);
         let role = match role {
             Ok(role) => role,
             Err(refusal) => return refuse.because(&refusal).into_http(),
@@ -221,7 +219,7 @@ impl FederationService {
     /// The calling client, with a way to refuse it.
     pub(crate) fn member<T>(self: &Arc<Self>, request: &Request<T>) -> Result<(Member, Refuse), Status> {
         let Caller { name, address, certificate, role } = self.caller(request);
-        let refuse = Refuse::new(Arc::clone(self), name, address, certificate);
+        let refuse = Refuse::new(&self.coordinator.log, name, address, certificate);
         match role {
             Ok(Role::Client(member)) => Ok((member, refuse)),
             Ok(Role::Operator) => Err(refuse.because(&Refusal::NotClient)),
@@ -337,65 +335,12 @@ impl Federation for FederationService {
                 Ok(Response::new(wire::StatusReply { json }))
             }
             Ok(Role::Client(_)) => {
-                Err(Refuse::new(self, name, address, certificate).because(&Refusal::NotOperator))
+                Err(Refuse::new(&self.coordinator.log, name, address, certificate)
+                    .because(&Refusal::NotOperator))
             }
-            Err(refusal) => Err(Refuse::new(self, name, address, certificate).because(&refusal)),
+            Err(refusal) => {
+                Err(Refuse::new(&self.coordinator.log, name, address, certificate).because(&refusal))
+            }
         }
-    }
-}
-
-/// Refuses requests of one caller, with an event in the log and a sentence to the client.
-pub(crate) struct Refuse {
-    service: Arc<FederationService>,
-    name: Option<String>,
-    address: String,
-    certificate: Option<String>,
-    round: Option<u32>,
-    update: Option<String>,
-}
-
-impl Refuse {
-    fn new(
-        service: Arc<FederationService>,
-        name: Option<String>,
-        address: String,
-        certificate: Option<String>,
-    ) -> Self {
-        Self { service, name, address, certificate, round: None, update: None }
-    }
-
-    /// The same for a request about a round, counted from 0.
-    fn in_round(self, round: u32) -> Self {
-        Self { round: Some(round.saturating_add(1)), ..self }
-    }
-
-    /// The same for an upload.
-    pub(crate) fn with(self, ticket: &wire::Ticket) -> Self {
-        let update = plain(&ticket.hash.chars().take(LONGEST_HASH).collect::<String>());
-        Self { update: Some(update), ..self.in_round(ticket.round) }
-    }
-
-    /// Logs the refusal; returns its sentence.
-    fn log(&self, refusal: &Refusal) -> String {
-        let (client, peer) = (self.name.as_deref().map(plain), self.address.clone());
-        let why = plain(&refusal.to_string());
-        (self.service.coordinator.log)(&Event::Refused {
-            client,
-            peer,
-            certificate: self.certificate.clone(),
-            round: self.round,
-            update: self.update.clone(),
-            code: refusal.code(),
-            why: why.clone(),
-        });
-        why
-    }
-
-    pub(crate) fn because(&self, refusal: &Refusal) -> Status {
-        let why = self.log(refusal);
-        let code = if refusal.passing() { tonic::Code::Unavailable } else { tonic::Code::FailedPrecondition };
-        let mut status = Status::new(code, why);
-        status.metadata_mut().insert(CODE, tonic::metadata::MetadataValue::from_static(refusal.code()));
-        status
     }
 }
