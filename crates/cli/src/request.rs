@@ -127,13 +127,15 @@ pub(crate) fn refuse_overwriting(out: &Path, inputs: &[&Path]) -> Result<(), Fai
 }
 
 /// Files of a run directory that nothing else may write.
-const RUN_FILES: [&str; 7] = [
+const RUN_FILES: [&str; 9] = [
+    "best.safetensors",
     "config.toml",
     "manifest.json",
     "model.safetensors",
     "partition.json",
     "rounds.jsonl",
     "schema.toml",
+    "start.safetensors",
     "summary.json",
 ];
 

@@ -5,13 +5,14 @@ use crate::directory::checkpoints::Found;
 use crate::directory::manifest::VERSION;
 use crate::directory::run_directory::damaged;
 use crate::directory::{
-    Checkpoints, DirectoryError, FORMAT, Manifest, RunDirectory, Summary, rollback, sha256,
+    Checkpoints, DirectoryError, FORMAT, Inputs, Manifest, RunDirectory, Summary, rollback, sha256,
 };
 use crate::rounds::Rounds;
 use crate::run_error::RunError;
 use crate::runner::{Runner, Saving};
 use crate::setup::{Data, Setup};
-use crate::simulation::{Resources, Workers, simulation};
+use crate::simulation::{Resources, SimulationError, Workers, simulation};
+use crate::start_model::StartModel;
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
 use fedtvd_data::table::Schema;
@@ -36,6 +37,7 @@ impl Runner {
     ) -> Result<Self, RunError> {
         let Workers { trainers, fingerprint } = Workers::on_cpu(&setup, resources.workers)?;
         let rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
+        let start = StartModel::of(&experiment, &setup.layout).map_err(SimulationError::from)?;
         let manifest = Manifest {
             format: FORMAT,
             version: VERSION.to_owned(),
@@ -44,21 +46,23 @@ impl Runner {
             data_checksum: setup.data_checksum.clone(),
             split_hash: setup.split_hash.clone(),
             schema_hash: setup.schema_hash.clone(),
+            start_hash: start.file.as_deref().map_or_else(String::new, sha256),
         };
         let deck = Deck::new(&setup.samples, None);
         let partition =
             PartitionFile::new(&experiment.data.set, &deck, &setup.partition, setup.names.clone());
         let partition = serde_json::to_string(&partition).expect("a partition is plain data");
         let schema = setup.schema.as_ref().map(Schema::text);
-        let directory = RunDirectory::create_with_schema(
+        let directory = RunDirectory::create_with(
             path,
             &config.with_model_for(setup.samples.shape()).resolved(),
             &manifest,
-            Some(&partition),
-            schema.as_deref(),
+            &Inputs { partition: Some(&partition), schema: schema.as_deref(), start: start.file.as_deref() },
         )?;
         let lines = directory.append(0)?;
-        Ok(Self::new(directory, experiment, Some(setup), rounds, lines))
+        let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
+        runner.notes.extend(start.note);
+        Ok(runner)
     }
 
     /// A run over a given fleet, after the rounds that its directory holds. A checkpoint is saved after every round.
@@ -171,7 +175,8 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
         why: error.to_string(),
     };
     let config = Config::parse(&directory.config()?).map_err(|error| unusable(&error))?;
-    let experiment = Experiment::of(&config).map_err(|error| unusable(&error))?;
+    let mut experiment = Experiment::of(&config).map_err(|error| unusable(&error))?;
+    directory.use_start(&mut experiment);
     let manifest = directory.manifest()?;
     let data = Data::load(&experiment.data, places)?;
     same_data(&manifest, &experiment, &data.checksum, &data.schema_hash())?;
@@ -190,7 +195,14 @@ pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, 
 pub fn same_inputs(directory: &RunDirectory, experiment: &Experiment, setup: &Setup) -> Result<(), RunError> {
     let manifest = directory.manifest()?;
     same_data(&manifest, experiment, &setup.data_checksum, &setup.schema_hash)?;
-    same_split(&manifest, setup)
+    same_split(&manifest, setup)?;
+    match experiment.start.as_ref().map(|path| (path, std::fs::read(path))) {
+        Some((path, Ok(file))) => {
+            same(&format!("model {}", path.display()), &manifest.start_hash, &sha256(&file))
+        }
+        // A finished run has its own copy.
+        _ => Ok(()),
+    }
 }
 
 fn same_data(

@@ -1,11 +1,12 @@
 //! The loop over rounds: gather, plan, work, close, evaluate, settle, record. The same for every fleet.
 
+use crate::configuration::EvaluationOptions;
 use crate::directory::Memories;
 use crate::directory::digest;
-use crate::fleet::{Answers, Fleet, FleetFailure, Gathered, Traffic};
+use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered, Traffic};
 use crate::setup::Setup;
 use fedtvd_core::labels::tvd;
-use fedtvd_core::round::{ReadFailure, Refusal, RoundRecord, Run, Spread, State, close, plan};
+use fedtvd_core::round::{Holdouts, ReadFailure, Refusal, RoundRecord, Run, Spread, State, close, plan};
 use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
@@ -19,7 +20,7 @@ pub struct Rounds {
     restored: Option<Memories>,
     /// The clients' data in a simulation; `None` in a federation.
     setup: Option<Arc<Setup>>,
-    details: bool,
+    evaluation: EvaluationOptions,
 }
 
 /// Why a round cannot be finished. The state stays that before the round.
@@ -44,15 +45,15 @@ impl RoundError {
 }
 
 impl Rounds {
-    /// The rounds after this state. With `details`, records hold accuracies per class and per client.
+    /// The rounds after this state.
     pub fn new(
         run: Run,
+        evaluation: EvaluationOptions,
         state: State,
         fleet: Box<dyn Fleet>,
         setup: Option<Arc<Setup>>,
-        details: bool,
     ) -> Self {
-        Self { run, state, fleet, restored: None, setup, details }
+        Self { run, state, fleet, restored: None, setup, evaluation }
     }
 
     /// Continues from a checkpoint.
@@ -93,23 +94,38 @@ impl Rounds {
         let (next, mut record) = close(&self.run, &state, &jobs, updates.as_ref())?;
         let traffic = traffic.unwrap_or_else(|| Traffic::of(&jobs, updates.as_ref()));
         drop(updates);
-        let assessment = self.fleet.evaluate(&next.params)?;
+        let due = self.evaluation.due(record.round);
+        let evaluated = if due { self.fleet.evaluate(&next.params)? } else { Evaluated::default() };
         self.fleet.settle(&next)?;
         self.state = next;
         (record.bytes_up, record.bytes_down) = (traffic.up, traffic.down);
         (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
-        (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
-        (record.chance, record.balanced) = (assessment.chance, assessment.balanced);
-        (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
-        record.classes = assessment.accuracy.map(|_| assessment.class_accuracy.len());
-        if self.details && assessment.accuracy.is_some() {
-            record.class_accuracy = Some(assessment.class_accuracy);
-        }
+        describe_evaluation(&mut record, evaluated, self.evaluation.details);
         if let Some(setup) = &self.setup {
             describe_clients(&mut record, setup, &self.state);
         }
         record.seconds = started.elapsed().as_secs_f64();
         Ok(record)
+    }
+}
+
+/// Adds what an evaluation found.
+fn describe_evaluation(
+    record: &mut RoundRecord,
+    Evaluated { assessment, holdouts }: Evaluated,
+    details: bool,
+) {
+    (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
+    (record.chance, record.balanced) = (assessment.chance, assessment.balanced);
+    (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
+    record.validation = holdouts.as_ref().and_then(Holdouts::validation);
+    record.classes = match (assessment.accuracy, &holdouts) {
+        (Some(_), _) => Some(assessment.class_accuracy.len()),
+        (None, Some(holdouts)) => Some(holdouts.total.class_accuracies().len()),
+        (None, None) => None,
+    };
+    if details && assessment.accuracy.is_some() {
+        record.class_accuracy = Some(assessment.class_accuracy);
     }
 }
 

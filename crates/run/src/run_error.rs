@@ -2,6 +2,7 @@
 
 use crate::configuration::{ConfigError, ExperimentError};
 use crate::directory::{CheckpointError, DirectoryError, FileError, HistoryError, NoCheckpoint};
+use crate::extend::ExtendError;
 use crate::rounds::RoundError;
 use crate::setup::SetupError;
 use crate::simulation::SimulationError;
@@ -16,6 +17,9 @@ pub enum RunError {
     /// The configuration's meaning.
     #[error(transparent)]
     Experiment(#[from] ExperimentError),
+    /// A change of a run that was started.
+    #[error(transparent)]
+    Extend(#[from] ExtendError),
     /// Data, split or model.
     #[error(transparent)]
     Setup(#[from] SetupError),
@@ -73,7 +77,11 @@ impl RunError {
     /// Whether the user's input is at fault, rather than the work itself.
     pub fn request(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Experiment(_) | Self::Setup(_) | Self::Simulation(_) => true,
+            Self::Config(_)
+            | Self::Experiment(_)
+            | Self::Extend(_)
+            | Self::Setup(_)
+            | Self::Simulation(_) => true,
             Self::Directory(error) | Self::History(HistoryError::Directory(error)) => {
                 !matches!(error, DirectoryError::File(_))
             }

@@ -2,11 +2,13 @@
 
 use crate::collapse::{Detector, failed};
 use crate::configuration::Experiment;
+use crate::directory::BestModel;
 use crate::directory::files::write;
 use crate::directory::run_directory::Lines;
-use crate::directory::summary::{LAST, mean_accuracy, peak_memory};
+use crate::directory::summary::{LAST, mean_of_last, peak_memory};
 use crate::directory::{Checkpoints, RunDirectory, Summary, images};
 use crate::fleet::FleetFailure;
+use crate::monitor::{Best, Monitor};
 use crate::rounds::{RoundError, Rounds};
 use crate::run_error::RunError;
 use crate::setup::Setup;
@@ -26,8 +28,10 @@ pub struct Runner {
     rounds: Rounds,
     lines: Lines,
     done: u32,
-    /// Accuracies after the last rounds; a long run must not grow with each round.
-    accuracies: VecDeque<Option<f64>>,
+    /// The last rounds; a long run must not grow with each round.
+    last: VecDeque<LastRound>,
+    pub(crate) monitor: Monitor,
+    best_model: BestModel,
     detector: Detector,
     /// Rounds in a row, in this process, that left the model unchanged.
     unchanged: u32,
@@ -45,6 +49,13 @@ pub struct Runner {
     pub(crate) notes: Vec<String>,
     /// The model's layers, if they are known.
     network: Option<Network>,
+}
+
+/// What the result needs of one of the last rounds.
+struct LastRound {
+    round: u32,
+    accuracy: Option<f64>,
+    validation: Option<f64>,
 }
 
 /// How often the state is saved.
@@ -90,13 +101,13 @@ impl Runner {
             notes: setup.as_ref().map_or_else(Vec::new, |setup| setup.notes.clone()),
             network: setup.as_ref().map(|setup| setup.network.clone()),
             checkpoints: Checkpoints::new(directory.file("checkpoint"), experiment.rounds),
-            directory,
-            experiment,
             setup,
             rounds,
             lines,
             done: 0,
-            accuracies: VecDeque::new(),
+            last: VecDeque::new(),
+            monitor: Monitor::new(experiment.evaluation),
+            best_model: BestModel::new(directory.file("best.safetensors")),
             detector: Detector::default(),
             unchanged: 0,
             seconds: 0.0,
@@ -107,6 +118,8 @@ impl Runner {
             spent: Duration::ZERO,
             when: Saving::Interval,
             rolled_back_from: None,
+            directory,
+            experiment,
         }
     }
 
@@ -137,7 +150,7 @@ impl Runner {
 
     /// Runs to the end, or until `stop` is set; `show` is called with every round.
     pub fn run(mut self, stop: &AtomicBool, show: &mut dyn FnMut(&RoundRecord)) -> Result<End, RunError> {
-        while self.rounds_done() < self.experiment.rounds {
+        while self.rounds_done() < self.experiment.rounds && self.monitor.stopped().is_none() {
             if stop.load(Ordering::Relaxed) {
                 self.save()?;
                 return Ok(End::Stopped(self.rounds_done()));
@@ -154,7 +167,9 @@ impl Runner {
             record.rolled_back_from = self.rolled_back_from.take();
             record.alarm = self.detector.observe(&record);
             self.lines.write(&record)?;
-            self.count(&record);
+            if self.count(&record) {
+                self.best_model.keep(&record.model_hash, &self.rounds.state().params);
+            }
             show(&record);
             let cheap = |factor: u32| self.started.elapsed() >= factor * (self.spent + self.saving);
             let due = match self.when {
@@ -187,23 +202,40 @@ impl Runner {
     /// Takes in a round that was finished before this process.
     pub(crate) fn recall(&mut self, record: &RoundRecord) {
         self.detector.observe(record);
-        self.count(record);
+        if self.count(record) {
+            self.best_model.expect(&record.model_hash);
+        }
     }
 
-    fn count(&mut self, record: &RoundRecord) {
+    /// Takes in a round; returns whether it is the best so far.
+    fn count(&mut self, record: &RoundRecord) -> bool {
         self.done += 1;
-        self.accuracies.push_back(record.accuracy);
-        if self.accuracies.len() > LAST {
-            self.accuracies.pop_front();
+        self.last.push_back(LastRound {
+            round: record.round,
+            accuracy: record.accuracy,
+            validation: { record.validation.as_ref() }
+                .and_then(|validation| self.experiment.evaluation.metric.of_validation(validation)),
+        });
+        if self.last.len() > LAST {
+            self.last.pop_front();
         }
         self.seconds += record.seconds;
         self.images += images(record, &self.experiment.run.local);
+        self.monitor.observe(record)
+    }
+
+    /// A mean over the evaluated ones of the last rounds.
+    fn mean_of_last(&self, value: fn(&LastRound) -> Option<f64>) -> Option<f64> {
+        let due = self.last.iter().filter(|last| self.experiment.evaluation.due(last.round));
+        mean_of_last(due.map(value))
     }
 
     /// Lines first: a checkpoint must not be ahead of them.
     fn save(&mut self) -> Result<(), RunError> {
         let started = Instant::now();
         self.lines.sync()?;
+        let card = self.card()?;
+        self.best_model.write(card.as_ref())?;
         let (state, memories) = self.rounds.checkpoint()?;
         self.checkpoints.save(state, memories)?;
         self.saved = Instant::now();
@@ -218,17 +250,24 @@ impl Runner {
         Ok(schema.zip(self.network.clone()).map(|(schema, network)| ModelCard { network, schema }))
     }
 
-    fn finish(self) -> Result<Summary, RunError> {
+    fn finish(mut self) -> Result<Summary, RunError> {
         self.lines.sync()?;
-        let model = self.directory.file("model.safetensors");
         let card = self.card()?;
+        self.best_model.write(card.as_ref())?;
+        let layout = &self.rounds.state().params.layout;
+        let best =
+            self.monitor.best().map(|best| Best { model: self.best_model.path(layout), ..best.clone() });
+        let model = self.directory.file("model.safetensors");
         write(&model, &self.rounds.state().params.to_described_safetensors(card.as_ref()))?;
         let summary = Summary {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,
             rounds: self.rounds_done(),
-            accuracy: self.accuracies.back().copied().flatten(),
-            last10_accuracy: mean_accuracy(&self.accuracies),
+            accuracy: self.last.back().and_then(|last| last.accuracy),
+            last10_accuracy: self.mean_of_last(|last| last.accuracy),
+            last10_validation: self.mean_of_last(|last| last.validation),
+            best,
+            stopped: self.monitor.stopped().cloned(),
             collapsed: self.detector.verdict(),
             alarms: self.detector.alarms(),
             failed: self.detector.failed_updates().clone(),

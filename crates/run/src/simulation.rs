@@ -1,12 +1,12 @@
 //! A run on one machine: its rounds over a fleet of threads.
 
-use crate::configuration::{ClassMismatch, Experiment};
+use crate::configuration::{ClassMismatch, EvaluationOptions, Experiment};
 use crate::directory::Fingerprint;
 use crate::fleet::{Adversarial, Fleet, Threads, Unreliable};
 use crate::rounds::Rounds;
 use crate::setup::Setup;
+use crate::start_model::{StartError, StartModel};
 use fedtvd_core::labels::{Reference, ReferenceError, size};
-use fedtvd_core::model::Params;
 use fedtvd_core::round::hardened::SmallCohort;
 use fedtvd_core::round::{ClientData, Run, State, cohort_size, hardened};
 use fedtvd_core::train::Trainer;
@@ -36,6 +36,9 @@ pub enum SimulationError {
     /// The model cannot be trained here.
     #[error(transparent)]
     Cpu(#[from] CpuError),
+    /// The model to start from.
+    #[error(transparent)]
+    Start(#[from] StartError),
     /// The clients' label counts make no reference.
     #[error("labels.reference = aggregated: {0}")]
     Aggregated(ReferenceError),
@@ -54,8 +57,14 @@ pub enum SimulationError {
         cohort: usize,
     },
     /// No test set.
-    #[error("the data set has no test rows to evaluate the model on")]
+    #[error(
+        "the data set has no test rows to evaluate the model on; split.holdout = 0.2 with evaluation.test = false evaluates it \
+         on the clients' hold-outs"
+    )]
     NoTest,
+    /// Hold-outs are needed, and no client has one.
+    #[error("{0} needs hold-outs: set split.holdout, such as split.holdout = 0.2{1}")]
+    NoHoldouts(&'static str, &'static str),
 }
 
 /// The trainers of a simulation, one per worker, and the fingerprint of their machine.
@@ -79,8 +88,18 @@ impl Workers {
 
 /// Refuses a simulation whose rounds could not change or evaluate the model.
 pub(crate) fn check(experiment: &Experiment, setup: &Setup) -> Result<(), SimulationError> {
-    if setup.samples.test_rows().is_empty() {
-        return Err(SimulationError::NoTest);
+    let EvaluationOptions { test, patience, .. } = experiment.evaluation;
+    let held_out = setup.clients.iter().any(|client| !client.holdout.is_empty());
+    match (test, patience) {
+        (true, _) if setup.samples.test_rows().is_empty() => return Err(SimulationError::NoTest),
+        (false, _) if !held_out => {
+            return Err(SimulationError::NoHoldouts("evaluation.test = false", ""));
+        }
+        (_, Some(_)) if !held_out => {
+            let why = "; a run that stops by its test set would choose its result by it";
+            return Err(SimulationError::NoHoldouts("stop.patience", why));
+        }
+        _ => {}
     }
     let Run { mode, fraction, quorum, .. } = experiment.run;
     hardened::check_cohort(mode, fraction, setup.clients.len())?;
@@ -106,7 +125,13 @@ pub fn simulation(
         }
     };
     let run = experiment.run.clone();
-    let threads = Threads::new(Arc::clone(setup), trainers, update_memory, run.strategy.clone());
+    let threads = Threads::new(
+        Arc::clone(setup),
+        trainers,
+        update_memory,
+        run.strategy.clone(),
+        experiment.evaluation.test,
+    );
     let mut fleet: Box<dyn Fleet> = Box::new(threads);
     if experiment.dropout.any() {
         fleet = Box::new(Unreliable { fleet, dropout: experiment.dropout });
@@ -116,9 +141,9 @@ pub fn simulation(
         let (attack, needs) = (liars.attack, run.strategy.local.needs());
         fleet = Box::new(Adversarial { fleet, attack, liars: counts.collect(), needs, update_memory });
     }
-    let params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
+    let params = StartModel::of(experiment, &setup.layout)?.params;
     let state = State::new(&run, params, reference);
-    Ok(Rounds::new(run, state, fleet, Some(Arc::clone(setup)), experiment.details))
+    Ok(Rounds::new(run, experiment.evaluation, state, fleet, Some(Arc::clone(setup))))
 }
 
 /// The label counts that clients report for an aggregated reference, before there is one.

@@ -5,6 +5,7 @@ use crate::request::{Failure, Output, Resources};
 use crate::terminal::watch::Watch;
 use clap::Args;
 use fedtvd_data::set::Places;
+use fedtvd_run::extend;
 use fedtvd_run::runner::Runner;
 use std::path::PathBuf;
 
@@ -18,6 +19,10 @@ pub(crate) struct Resume {
     /// RUN/rolled-back
     #[arg(long, value_name = "ROUND")]
     from: Option<u32>,
+    /// Change how long the run lasts, also a finished one: rounds, stop.target or stop.patience, such as rounds=400; can be
+    /// repeated. The result is that of a run that was started with it
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Folder with data sets [default: $FEDTVD_DATA]
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
@@ -33,6 +38,9 @@ impl Resume {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let places = Places::new(self.data.clone());
         let resources = self.resources.checked()?;
+        if !self.set.is_empty() {
+            extend(&self.directory, &self.set).map_err(failure)?;
+        }
         let resumed = match self.from {
             None => Runner::resume(&self.directory, &places, resources),
             Some(round) => Runner::resume_from(&self.directory, &places, resources, round),

@@ -7,12 +7,12 @@ use anyhow::anyhow;
 use clap::Args;
 use fedtvd_data::set::known;
 use fedtvd_lab::report::heading::last_rounds;
-use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Config, Experiment, Value};
 use fedtvd_run::directory::{LAST, Summary};
 use fedtvd_run::estimate::{Estimate, EstimateError, estimate};
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup};
+use fedtvd_run::{Best, RunError};
 use std::path::{Path, PathBuf};
 
 /// Run one experiment: simulate federated training with one strategy and seed.
@@ -118,10 +118,15 @@ fn finished(summary: &Summary) -> String {
         0 => String::new(),
         rounds => format!("{} with an alarm; rounds.jsonl has them\n", plural(rounds as usize, "round")),
     };
+    let stopped = summary
+        .stopped
+        .as_ref()
+        .map_or(String::new(), |why| format!("stopped after round {}: {why}\n", summary.rounds));
+    let best = summary.best.as_ref().map_or(String::new(), best);
     format!(
         "{}, seed {}: accuracy {} ({}), {} after round {}\n\
          {:.0} s · {:.0} samples/s{memory}\n\
-         {failed}{alarms}\
+         {stopped}{best}{failed}{alarms}\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
         summary.seed,
@@ -135,6 +140,17 @@ fn finished(summary: &Summary) -> String {
         summary.model,
         quoted(&summary.model) + if data_is_here(summary) { "" } else { " --set data.set=FILE" },
     )
+}
+
+/// The best round by validation, in one line.
+fn best(best: &Best) -> String {
+    let value =
+        if best.metric == "loss" { format!("{:.4}", best.value) } else { per_cent(Some(best.value), 2) };
+    let test = best.test_accuracy.map_or(String::new(), |accuracy| {
+        format!("; accuracy {} on the test set", per_cent(Some(accuracy), 2))
+    });
+    let model = best.model.as_ref().map_or(String::new(), |model| format!("   ({model})"));
+    format!("Best:  round {} by validation: {} {value}{test}{model}\n", best.round, best.metric)
 }
 
 /// Whether the run's data can be read here; those of a federation may be at its sites only.

@@ -34,8 +34,8 @@ enum Log {
 pub(crate) enum Viewer {
     /// Nothing.
     Silent,
-    /// A bar, and the troubles above it.
-    Bar(ProgressBar, AboveBar),
+    /// A bar, the troubles above it, and the last accuracy that was measured.
+    Bar(ProgressBar, AboveBar, String),
     /// A line of text per round.
     Text { rounds: u32, first: u32, started: Instant },
     /// One JSON line per round.
@@ -57,7 +57,7 @@ impl Watch {
                 bar.set_prefix(runner.experiment().run.strategy.label.clone());
                 bar.set_position(first.into());
                 bar.reset_eta();
-                Viewer::Bar(bar, AboveBar::default())
+                Viewer::Bar(bar, AboveBar::default(), per_cent(None, 1))
             }
             None | Some(Log::Text) => Viewer::Text { rounds, first, started: Instant::now() },
         }
@@ -85,23 +85,21 @@ impl Viewer {
         match self {
             Self::Silent => {}
             Self::Json => eprint_line(serde_json::to_string(line).expect("a line is plain data")),
-            Self::Bar(bar, troubles) => {
+            Self::Bar(bar, troubles, shown) => {
                 troubles.show(bar, line);
                 bar.set_position(line.round.into());
-                bar.set_message(format!(
-                    "{}  {} left",
-                    per_cent(line.accuracy, 1),
-                    duration(bar.eta().as_secs_f64())
-                ));
+                if let Some(accuracy) = line.accuracy.or(line.validation.map(|found| found.accuracy)) {
+                    *shown = per_cent(Some(accuracy), 1);
+                }
+                bar.set_message(format!("{shown}  {} left", duration(bar.eta().as_secs_f64())));
             }
             Self::Text { rounds, first, started } => {
                 let done = f64::from(line.round - *first);
                 let left = started.elapsed().as_secs_f64() / done * f64::from(*rounds - line.round);
                 eprint_line(format_args!(
-                    "round {}/{rounds}  accuracy {}  loss {}  {:.2} s  {} left",
+                    "round {}/{rounds}  {}{:.2} s  {} left",
                     line.round,
-                    per_cent(line.accuracy, 2),
-                    mean_loss(line.loss),
+                    measured(line),
                     line.seconds,
                     duration(left),
                 ));
@@ -112,10 +110,20 @@ impl Viewer {
 
     /// Clears the bar.
     pub(crate) fn finish(&self) {
-        if let Self::Bar(bar, _) = self {
+        if let Self::Bar(bar, ..) = self {
             bar.finish_and_clear();
         }
     }
+}
+
+/// What was measured in a round, on the test set and on the hold-outs; empty if the model was not evaluated.
+fn measured(line: &RoundRecord) -> String {
+    let part = |name: &str, accuracy, loss| {
+        format!("{name} {}  loss {}  ", per_cent(Some(accuracy), 2), mean_loss(loss))
+    };
+    let test = line.accuracy.map(|accuracy| part("accuracy", accuracy, line.loss));
+    let validation = line.validation.map(|found| part("validation", found.accuracy, found.loss));
+    test.into_iter().chain(validation).collect()
 }
 
 /// Set by Ctrl-C; a second Ctrl-C ends the program immediately.

@@ -10,6 +10,7 @@ pub(crate) mod tensor;
 
 pub use layout::Layout;
 pub use model_card::ModelCard;
+pub use model_file::ModelFileError;
 pub use network::{Layer, Network, NetworkError, Shape};
 pub use params::Params;
 pub use tensor::{LayerKind, Role, Tensor};

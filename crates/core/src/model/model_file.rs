@@ -1,6 +1,6 @@
 //! A model as a safetensors file that PyTorch loads: tensors by name, with their shapes.
 
-use crate::model::{Layout, ModelCard, Params};
+use crate::model::{Layout, ModelCard, Params, Tensor};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -72,31 +72,79 @@ impl Params {
         // All names and shapes first: a layout from elsewhere may claim more numbers than there is memory for.
         let mut views = Vec::new();
         for tensor in layout.tensors() {
-            let (name, shape) = (tensor.name.clone(), tensor.shape.clone());
-            let view = file
-                .tensor(&tensor.name)
-                .map_err(|_| ModelFileError::Missing { name: name.clone(), shape: shape.clone() })?;
-            if view.dtype() != Dtype::F32 || view.shape() != tensor.shape {
-                let (got_type, got) = (format!("{:?}", view.dtype()), view.shape().to_vec());
-                return Err(ModelFileError::Misfit { name, got_type, got, shape });
-            }
-            views.push(view);
+            views.push((tensor, view(&file, tensor)?));
         }
+        check_names(&file, layout)?;
         let mut params = Self::zeros(Arc::clone(layout));
-        for (tensor, view) in layout.tensors().iter().zip(views) {
-            let values = &mut params.values[tensor.range()];
-            for (value, chunk) in values.iter_mut().zip(view.data().as_chunks().0) {
-                *value = f32::from_le_bytes(*chunk);
-            }
-            if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
-                return Err(ModelFileError::NotFinite { name: tensor.name.clone(), value });
-            }
+        for (tensor, view) in views {
+            params.read(tensor, &view)?;
         }
-        let known = |name: &str| layout.range(name).is_some() || name.ends_with(COUNTER);
-        match file.names().into_iter().find(|name| !known(name)) {
-            Some(name) => Err(ModelFileError::Surplus(name.to_owned())),
-            None => Ok(params),
+        Ok(params)
+    }
+
+    /// A model to start training from: the tensors of a safetensors file, such as one written by PyTorch. A head of another width
+    /// (the last layer with parameters) keeps the initial values of this seed, and so does one that the file lacks; the names of its
+    /// tensors are returned.
+    pub fn started_from(
+        bytes: &[u8],
+        layout: &Arc<Layout>,
+        seed: u64,
+    ) -> Result<(Self, Vec<String>), ModelFileError> {
+        let file = SafeTensors::deserialize(bytes).map_err(|e| ModelFileError::Container(e.to_string()))?;
+        check_names(&file, layout)?;
+        let last = layout.tensors().iter().map(|tensor| tensor.layer).max();
+        let (head, body): (Vec<&Tensor>, Vec<&Tensor>) =
+            layout.tensors().iter().partition(|tensor| Some(tensor.layer) == last);
+        let mut params = Self::initial(Arc::clone(layout), seed);
+        for tensor in body {
+            let view = view(&file, tensor)?;
+            params.read(tensor, &view)?;
         }
+        if head.iter().any(|tensor| other_width(&file, tensor)) {
+            return Ok((params, head.into_iter().map(|tensor| tensor.name.clone()).collect()));
+        }
+        for tensor in head {
+            let view = view(&file, tensor)?;
+            params.read(tensor, &view)?;
+        }
+        Ok((params, Vec::new()))
+    }
+
+    fn read(&mut self, tensor: &Tensor, view: &TensorView<'_>) -> Result<(), ModelFileError> {
+        let values = &mut self.values[tensor.range()];
+        for (value, chunk) in values.iter_mut().zip(view.data().as_chunks().0) {
+            *value = f32::from_le_bytes(*chunk);
+        }
+        match values.iter().find(|value| !value.is_finite()) {
+            Some(&value) => Err(ModelFileError::NotFinite { name: tensor.name.clone(), value }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A tensor of a file, if it has the right type and shape.
+fn view<'a>(file: &SafeTensors<'a>, tensor: &Tensor) -> Result<TensorView<'a>, ModelFileError> {
+    let (name, shape) = (tensor.name.clone(), tensor.shape.clone());
+    let Ok(view) = file.tensor(&tensor.name) else { return Err(ModelFileError::Missing { name, shape }) };
+    if view.dtype() != Dtype::F32 || view.shape() != tensor.shape {
+        let (got_type, got) = (format!("{:?}", view.dtype()), view.shape().to_vec());
+        return Err(ModelFileError::Misfit { name, got_type, got, shape });
+    }
+    Ok(view)
+}
+
+/// Whether a file lacks a tensor, or has it with another number of outputs.
+fn other_width(file: &SafeTensors<'_>, tensor: &Tensor) -> bool {
+    let Ok(view) = file.tensor(&tensor.name) else { return true };
+    view.shape().first() != tensor.shape.first() && view.shape().get(1..) == tensor.shape.get(1..)
+}
+
+/// Fails if a file has a tensor that the layout has not.
+fn check_names(file: &SafeTensors<'_>, layout: &Layout) -> Result<(), ModelFileError> {
+    let known = |name: &str| layout.range(name).is_some() || name.ends_with(COUNTER);
+    match file.names().into_iter().find(|name| !known(name)) {
+        Some(name) => Err(ModelFileError::Surplus(name.to_owned())),
+        None => Ok(()),
     }
 }
 
@@ -137,6 +185,37 @@ mod tests {
         let bytes = Params::initial(layout(3), 1).to_safetensors();
         let error = Params::from_safetensors(&bytes, &layout(1 << 28)).unwrap_err();
         assert!(matches!(error, ModelFileError::Misfit { .. }), "{error}");
+    }
+
+    #[test]
+    fn a_start_takes_all_tensors_and_initialises_a_head_of_another_width_anew() {
+        let file = Params::initial(layout(3), 1).to_safetensors();
+        let own = Params::initial(layout(3), 1);
+        assert_eq!(Params::started_from(&file, &layout(3), 2), Ok((own.clone(), Vec::new())));
+        let (wider, new) = Params::started_from(&file, &layout(4), 2).unwrap();
+        assert_eq!(new, ["fc.weight", "fc.bias"]);
+        let fresh = Params::initial(layout(4), 2);
+        assert_eq!(wider.tensor("fc.weight"), fresh.tensor("fc.weight"));
+        assert_eq!(wider.tensor("bn.weight"), own.tensor("bn.weight"));
+    }
+
+    #[test]
+    fn a_start_with_another_body_is_refused() {
+        let other = Network {
+            input: [3, 2, 2],
+            classes: 3,
+            layers: vec![
+                Layer::BatchNorm { name: "bn".into() },
+                Layer::Flatten,
+                Layer::Linear { name: "fc".into(), out: 3 },
+            ],
+        };
+        let file = Params::initial(Arc::new(Layout::of(&other).unwrap()), 1).to_safetensors();
+        let error = Params::started_from(&file, &layout(3), 1).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "tensor bn.weight is F32 of shape [3]; this model has F32 of shape [2]"
+        );
     }
 
     #[test]

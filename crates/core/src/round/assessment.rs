@@ -76,7 +76,8 @@ impl From<Evaluation> for ClientEvaluation {
 }
 
 impl ClientEvaluation {
-    fn accuracy(&self) -> f64 {
+    /// Fraction of samples that were classified correctly; 0 without samples.
+    pub fn accuracy(&self) -> f64 {
         self.correct as f64 / self.total.max(1) as f64
     }
 

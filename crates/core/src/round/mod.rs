@@ -17,6 +17,7 @@ pub(crate) mod record;
 pub(crate) mod screening;
 pub(crate) mod state;
 pub(crate) mod updates;
+pub(crate) mod validation;
 
 pub use acceptance::{Checked, Inspection, check};
 pub use assessment::{Assessment, ClientEvaluation};
@@ -31,3 +32,4 @@ pub use profile::{ClientData, ClientId, Profile};
 pub use record::{ClientRecord, RoundRecord, Screened, Spread, effective};
 pub use state::{Mode, Run, State};
 pub use updates::{Accepted, BLOCK, Outcome, ReadFailure, Report, UpdatePart, Updates, Upload};
+pub use validation::{Holdouts, Validation};

@@ -1,7 +1,7 @@
 //! The record of a round: one type from aggregation to the tables, and one line of `rounds.jsonl`.
 
 use crate::labels::{Reference, Statistic, tvd};
-use crate::round::{Balanced, Checked, ClientFailure, ClientId, Drift, Job, Profile, State};
+use crate::round::{Balanced, Checked, ClientFailure, ClientId, Drift, Job, Profile, State, Validation};
 use crate::rules::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -31,6 +31,9 @@ pub struct RoundRecord {
     /// Median of their mean losses; null if it is not finite, or if the server evaluated the model.
     #[serde(default)]
     pub median_loss: Option<f64>,
+    /// What the hold-outs of a simulation's clients say about the model; null without hold-outs, and if it was not evaluated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub validation: Option<Validation>,
     /// How long the round took.
     pub seconds: f64,
     /// Bytes that clients sent; in a simulation, what they would have sent.

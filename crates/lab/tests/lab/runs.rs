@@ -75,6 +75,7 @@ fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
         classes: Some(10),
         median_accuracy: None,
         median_loss: None,
+        validation: None,
         seconds: 0.5,
         bytes_up: 1000,
         bytes_down: 2000,
@@ -107,6 +108,7 @@ fn manifest(strategy: &str, seed: u64) -> Manifest {
         data_checksum: word("data"),
         split_hash: format!("split {seed}"),
         schema_hash: String::new(),
+        start_hash: String::new(),
     }
 }
 
@@ -117,6 +119,9 @@ fn summary(strategy: &str, seed: u64, rounds: u32) -> Summary {
         rounds,
         accuracy: Some(0.0),
         last10_accuracy: Some(0.0),
+        last10_validation: None,
+        best: None,
+        stopped: None,
         collapsed: None,
         alarms: 0,
         failed: FailedUpdates::default(),

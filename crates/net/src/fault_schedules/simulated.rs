@@ -7,10 +7,11 @@ use crate::federation::ledger::{Answer, Closing};
 use fedtvd_core::labels::{Reference, size};
 use fedtvd_core::model::Params;
 use fedtvd_core::round::{
-    Assessment, ClientId, Job, Outcome, Profile, ReadFailure, Run, State, UpdatePart, Updates, check,
+    ClientId, Job, Outcome, Profile, ReadFailure, Run, State, UpdatePart, Updates, check,
 };
+use fedtvd_run::configuration::EvaluationOptions;
 use fedtvd_run::directory::Memories;
-use fedtvd_run::fleet::{Answers, Fleet, FleetFailure, Gathered};
+use fedtvd_run::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered};
 use fedtvd_run::rounds::Rounds;
 use std::ops::Range;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub(super) fn model_hashes(
     let state = State::new(&run, initial, reference.clone());
     let (reference, memories) = (reference.clone(), Memories::new());
     let fleet = Simulated { run: run.clone(), reference, closings, round: 0, memories };
-    let mut rounds_of = Rounds::new(run, state, Box::new(fleet), None, false);
+    let mut rounds_of = Rounds::new(run, EvaluationOptions::default(), state, Box::new(fleet), None);
     (0..rounds).map(|_| rounds_of.round().unwrap().model_hash).collect()
 }
 
@@ -70,8 +71,8 @@ impl Fleet for Simulated {
         Ok(Answers { updates: Box::new(updates), traffic: None })
     }
 
-    fn evaluate(&mut self, _: &Params) -> Result<Assessment, FleetFailure> {
-        Ok(Assessment::default())
+    fn evaluate(&mut self, _: &Params) -> Result<Evaluated, FleetFailure> {
+        Ok(Evaluated::default())
     }
 
     fn settle(&mut self, _: &State) -> Result<&Memories, FleetFailure> {

@@ -42,6 +42,12 @@ pub enum FederationError {
     /// More clients than there are.
     #[error(transparent)]
     Extra(#[from] ExtraError),
+    /// Stopping by the test set.
+    #[error(
+        "stop.patience needs the clients' hold-outs: a run that stops by the server's test set would choose its result by it; \
+         evaluation.test = false evaluates the model on the hold-outs"
+    )]
+    Patience,
     /// Simulated liars, which a federation does not have.
     #[error("attack.kind is for simulations; in a federation, a client lies with fedtvd join --attack")]
     Attack,

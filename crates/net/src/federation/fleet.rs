@@ -12,7 +12,7 @@ use fedtvd_core::model::Params;
 use fedtvd_core::round::{Assessment, ClientId, Job, Profile, State};
 use fedtvd_core::train::Trainer;
 use fedtvd_run::directory::Memories;
-use fedtvd_run::fleet::{Answers, Fleet, FleetFailure, Gathered, Traffic, evaluate};
+use fedtvd_run::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered, Traffic, evaluate};
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) struct Federation {
     /// Clients that answered in the open round, with an update or with the reason why there is none: those whose
     /// training fails on a broken model must be able to say that it is broken.
     answered: BTreeSet<ClientId>,
-    /// What the evaluation after the last round said.
+    /// What the evaluation after the last round said; empty if there was none.
     assessment: Assessment,
     /// Always empty: clients store their own memories.
     memories: Memories,
@@ -142,11 +142,12 @@ impl Fleet for Federation {
         let updates = || replies.iter().filter_map(|(client, reply)| Some((*client, reply.update()?)));
         let up = updates().map(|(_, update)| update.bytes).sum();
         self.answered = replies.keys().copied().collect();
+        self.assessment = Assessment::default();
         let updates = Stored::new(&self.coordinator.ledger, self.round, replies).map_err(failed)?;
         Ok(Answers { updates: Box::new(updates), traffic: Some(Traffic { up, down }) })
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure> {
+    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure> {
         if let Evaluator::Open(table) = &self.evaluator {
             self.evaluator = table.evaluator()?;
         }
@@ -163,7 +164,7 @@ impl Fleet for Federation {
             }
         };
         self.assessment = assessment.clone();
-        Ok(assessment)
+        Ok(assessment.into())
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {

@@ -12,7 +12,7 @@ use crate::federation::server_evaluator::server_evaluator;
 use crate::federation::table_schema::TableSchema;
 use crate::federation::{Coordinator, Deadline, Event, Log, extra_clients, resumed_schema};
 use fedtvd_core::labels::Reference;
-use fedtvd_core::model::{Layout, Network, Params};
+use fedtvd_core::model::{Layout, Network};
 use fedtvd_core::round::{ClientId, Run, State, cohort_size, hardened};
 use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::set::Places;
@@ -20,11 +20,14 @@ use fedtvd_nn::Cpu;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Config, Experiment, ReferenceSource};
 use fedtvd_run::directory::files::make_folder;
-use fedtvd_run::directory::{Checkpoints, FORMAT, Fingerprint, Manifest, RunDirectory, Summary};
+use fedtvd_run::directory::{
+    Checkpoints, FORMAT, Fingerprint, Inputs, Manifest, RunDirectory, Summary, sha256,
+};
 use fedtvd_run::rounds::Rounds;
 use fedtvd_run::runner::Runner;
 use fedtvd_run::setup::{SetupError, network_for};
 use fedtvd_run::simulation::SimulationError;
+use fedtvd_run::start_model::StartModel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -92,14 +95,18 @@ pub(crate) fn prepare_with(
         return Err(FederationError::NoFederation(out.display().to_string()));
     }
     options.roster = roster(out, options.roster)?;
-    let Subject { config, experiment, info, resumed, least } =
+    let Subject { config, mut experiment, info, resumed, least } =
         Subject::of(existing.as_ref(), wanted, places, &options, &log)?;
     let weights = experiment.run.class_weights.check(info.classes);
     weights.map_err(SetupError::from).map_err(RunError::from)?;
     let model = Model::of(&experiment, &info)?;
-    let directory = match existing {
-        Some((directory, _)) => directory,
-        None => create(out, &config, &experiment, &info, &model)?,
+    let directory = existing.map(|(directory, _)| directory);
+    directory.iter().for_each(|directory| directory.use_start(&mut experiment));
+    let start =
+        StartModel::of(&experiment, &model.layout).map_err(SimulationError::from).map_err(RunError::from)?;
+    let directory = match directory {
+        Some(directory) => directory,
+        None => create(out, &config, &experiment, &info, &model, &start)?,
     };
     let ledger = Ledger::open(&directory.file("federation"))?;
     if resumed == Resumed::Edited {
@@ -111,23 +118,26 @@ pub(crate) fn prepare_with(
     let resolved = resolved.map_err(SimulationError::from).map_err(RunError::from)?;
     let aggregated = resolved.is_none();
     let reference = resolved.unwrap_or_else(|| Reference::uniform(info.classes));
-    let params = Params::initial(Arc::clone(&model.layout), experiment.seed);
     let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
     let (restored, checkpoints) = restore(&directory, checkpoints, &model.layout, &log)?;
     let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
-    let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, params, reference));
+    let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, start.params, reference));
     restart_memories(&directory, &experiment.run, &mut state, &log)?;
     ledger.discard_after(state.round)?;
     // Clients may connect before their round is gathered, and are checked against the opening of the round.
     if let Some(opening) = ledger.opening(state.round)? {
         (state.roster, state.reference) = (opening.roster, opening.reference);
     }
-    let evaluation = info.evaluation(&experiment.data.set, options.clients_evaluate);
+    let clients_evaluate = options.clients_evaluate || !experiment.evaluation.test;
+    let evaluation = info.evaluation(&experiment.data.set, clients_evaluate);
     let tables = TableSchema::of(info.schema, &directory).map_err(RunError::from)?.map(Arc::new);
     let evaluator = match &info.data {
         Some(data) => server_evaluator(&data.loaded, &model.network, options.workers, tables.as_ref())?,
         None => Evaluator::Clients,
     };
+    if experiment.evaluation.patience.is_some() && !matches!(evaluator, Evaluator::Clients) {
+        return Err(FederationError::Patience);
+    }
     let terms = Terms {
         run_id: ledger.run(&new_name(), options.roster.as_ref())?,
         run: experiment.run.clone(),
@@ -149,9 +159,10 @@ pub(crate) fn prepare_with(
     if let Some(summary) = directory.summary().map_err(RunError::from)? {
         return Ok(Ready { coordinator, work: Work::Farewell(summary) });
     }
+    start.note.into_iter().for_each(|note| log(&Event::Note { note }));
     log(&Event::Note { note: evaluation });
     let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
-    let rounds = Rounds::new(experiment.run.clone(), state, Box::new(fleet), None, experiment.details);
+    let rounds = Rounds::new(experiment.run.clone(), experiment.evaluation, state, Box::new(fleet), None);
     let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_network(model.network);
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
 }
@@ -188,7 +199,8 @@ impl Subject {
         if let Some((directory, _)) = existing {
             resumed_schema::find(directory, &mut subject, log);
         }
-        let info = DatasetInfo::find(&subject, places, options.clients_evaluate);
+        let clients_evaluate = options.clients_evaluate || !subject.evaluation.test;
+        let info = DatasetInfo::find(&subject, places, clients_evaluate);
         if let (Err(_), Some((directory, _))) = (&info, existing) {
             resumed_schema::check_unread(directory, &subject)?;
         }
@@ -289,6 +301,7 @@ fn create(
     experiment: &Experiment,
     info: &DatasetInfo,
     model: &Model,
+    start: &StartModel,
 ) -> Result<RunDirectory, FederationError> {
     // Before the manifest: a directory with a manifest and this folder holds a federation.
     let folder = out.join("federation");
@@ -301,10 +314,12 @@ fn create(
         data_checksum: info.checksum.clone(),
         split_hash: String::new(),
         schema_hash: info.schema_hash(),
+        start_hash: start.file.as_deref().map_or_else(String::new, sha256),
     };
     let config = config.with_model_for(info.shape).resolved();
     let schema = info.complete_schema();
-    let created = RunDirectory::create_with_schema(out, &config, &manifest, None, schema.as_deref());
+    let inputs = Inputs { partition: None, schema: schema.as_deref(), start: start.file.as_deref() };
+    let created = RunDirectory::create_with(out, &config, &manifest, &inputs);
     Ok(created.map_err(RunError::from)?)
 }
 

@@ -10,7 +10,7 @@
 //! | accuracy only | the accuracy; the median over clients if they evaluated the model | 1 / number of classes, at most what predicting the most frequent class gives |
 //!
 //! Accuracy is not compared with the share of the most frequent class: a useful model of a rare class is often below it.
-//! The cross-entropy of guessing is ln C, which does not depend on the shares either.
+//! Without a test set, the balanced accuracy is that on the hold-outs. The cross-entropy of guessing is ln C, which does not depend on the shares either.
 
 use fedtvd_core::labels::Statistic;
 use fedtvd_core::round::{Balanced, RoundRecord};
@@ -48,6 +48,10 @@ pub(super) struct Level {
 impl Level {
     /// That of a round; `None` if the model was not evaluated, or if the number of classes is unknown.
     pub(super) fn of(record: &RoundRecord) -> Option<Self> {
+        let validated = record.validation.filter(|_| record.accuracy.is_none());
+        if let Some(Balanced { accuracy, classes }) = validated.and_then(|validation| validation.balanced) {
+            return Some(Self { kind: Kind::Balanced, accuracy, chance: 1.0 / classes as f64 });
+        }
         // Samples of one class cannot show whether a model tells classes apart.
         let accuracy = record.accuracy.filter(|_| record.chance.is_none_or(|chance| chance < 1.0))?;
         let recorded = record.class_accuracy.as_deref();
@@ -68,9 +72,11 @@ impl Level {
     }
 }
 
-/// The loss of a round: the median over clients, if they evaluated the model; `None` if it is not finite.
+/// The loss of a round: the median over clients, if they evaluated the model, and that on the hold-outs, if the test set was not
+/// evaluated; `None` if it is not finite.
 pub(super) fn loss(record: &RoundRecord) -> Option<f64> {
-    record.median_loss.or(record.loss).filter(|loss| loss.is_finite())
+    let validation = || record.validation.filter(|_| record.accuracy.is_none())?.loss;
+    record.median_loss.or(record.loss).or_else(validation).filter(|loss| loss.is_finite())
 }
 
 /// ln C, the cross-entropy of giving every class the same probability; `None` if the number of classes is unknown.

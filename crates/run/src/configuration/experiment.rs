@@ -1,7 +1,7 @@
 //! A configuration as types: everything that defines one run.
 
 use crate::configuration::config;
-use crate::configuration::{Config, Liars, LiarsError, ReferenceSource, Value};
+use crate::configuration::{Config, EvaluationOptions, Liars, LiarsError, ReferenceSource, Value};
 use crate::fleet::Dropout;
 use fedtvd_core::labels::ReferenceError;
 use fedtvd_core::round::{Mode, Run};
@@ -33,10 +33,12 @@ pub struct Experiment {
     pub model_chosen: bool,
     /// Layers of a user-defined model, one per line, instead of a named one.
     pub layers: Vec<String>,
+    /// The safetensors file that the model starts from; random without one.
+    pub start: Option<PathBuf>,
     /// Where the reference label distribution Q comes from.
     pub reference: ReferenceSource,
-    /// Whether every round records accuracy per class and per client.
-    pub details: bool,
+    /// When and on what the model is evaluated.
+    pub evaluation: EvaluationOptions,
     /// Clients that a federation asks beyond the cohort; a simulation has no late clients, and asks no others.
     pub extra: usize,
     /// How often clients drop out.
@@ -65,6 +67,14 @@ pub enum ExperimentError {
     /// The liars.
     #[error(transparent)]
     Liars(#[from] LiarsError),
+    /// A target that cannot be reached.
+    #[error("stop.target = {target} cannot be reached: {metric} is at most 1")]
+    Target {
+        /// The target.
+        target: f64,
+        /// The metric.
+        metric: &'static str,
+    },
 }
 
 /// Limit on claimed sizes, above that of any honest site; it bounds the work of checking a claim.
@@ -104,7 +114,8 @@ impl Experiment {
             model: text(config, "model.name"),
             model_chosen: config.chooses_model(),
             layers: lines(config, "model.layers"),
-            details: flag(config, "evaluation.details"),
+            start: some_text(config, "model.start").map(PathBuf::from),
+            evaluation: EvaluationOptions::of(config)?,
             extra: whole(config, "cohort.extra") as usize,
             dropout: Dropout {
                 seed: whole(config, "cohort.seed"),
@@ -184,25 +195,25 @@ fn class_weights(config: &Config) -> Result<ClassWeights, ClassWeightsError> {
 
 // The table of keys has already checked the kind of every value.
 
-fn whole(config: &Config, path: &'static str) -> u64 {
+pub(super) fn whole(config: &Config, path: &'static str) -> u64 {
     match config.get(path) {
         Value::Whole(whole) => whole,
         other => unreachable!("{path} keeps whole numbers, not {other}"),
     }
 }
 
-fn number(config: &Config, path: &'static str) -> f64 {
+pub(super) fn number(config: &Config, path: &'static str) -> f64 {
     match config.get(path) {
         Value::Number(number) => number,
         other => unreachable!("{path} keeps numbers, not {other}"),
     }
 }
 
-fn flag(config: &Config, path: &'static str) -> bool {
+pub(super) fn flag(config: &Config, path: &'static str) -> bool {
     config.get(path) == Value::Flag(true)
 }
 
-fn text(config: &Config, path: &'static str) -> String {
+pub(super) fn text(config: &Config, path: &'static str) -> String {
     match config.get(path) {
         Value::Text(text) => text,
         other => unreachable!("{path} keeps text, not {other}"),

@@ -4,6 +4,7 @@
 //! strategies are not here: their specs define them.
 
 use crate::attack;
+use crate::configuration::evaluation::METRICS;
 use fedtvd_core::settings::{Param, ParamKind, Range};
 
 /// One key.
@@ -211,6 +212,11 @@ pub const ALL: &[Key] = &[
         kind: ParamKind::Layers,
         about: "a model of your own instead of a named one, one line per layer",
     }),
+    later(Param::text(
+        "model.start",
+        "",
+        "safetensors file that training starts from; a head of another width starts at random",
+    )),
     first(Param {
         name: "labels.reference",
         kind: ParamKind::PerClass { default: "uniform", words: &["uniform", "aggregated"] },
@@ -220,6 +226,34 @@ pub const ALL: &[Key] = &[
         "evaluation.details",
         false,
         "whether every round records accuracy per class and per-client accuracy",
+    )),
+    later(Param::whole(
+        "evaluation.every",
+        1,
+        (1, 1_000_000),
+        "the model is evaluated after every n-th round, and after the last one",
+    )),
+    later(Param::flag(
+        "evaluation.test",
+        true,
+        "whether the model is evaluated on the test set; false: on the clients' hold-outs only (split.holdout)",
+    )),
+    later(Param {
+        name: "evaluation.metric",
+        kind: ParamKind::Choice { default: METRICS[0], choices: METRICS },
+        about: "by what the hold-outs choose: the best model, stop.target, stop.patience, fedtvd tune",
+    }),
+    later(Param::number(
+        "stop.target",
+        0.0,
+        Range::NOT_NEGATIVE,
+        "stop once evaluation.metric reaches this value on the hold-outs, or without them on the test set; 0: never",
+    )),
+    later(Param::whole(
+        "stop.patience",
+        0,
+        (0, 1_000_000),
+        "stop after this many rounds without a better evaluation.metric on the hold-outs; 0: never",
     )),
     later(Param {
         name: "attack.kind",

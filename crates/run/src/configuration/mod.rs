@@ -3,6 +3,7 @@
 
 pub(crate) mod axes;
 pub(crate) mod config;
+pub(crate) mod evaluation;
 pub(crate) mod experiment;
 pub(crate) mod federation;
 pub mod keys;
@@ -15,6 +16,7 @@ pub(crate) mod value;
 
 pub use axes::{Axis, axes};
 pub use config::{Config, ConfigError};
+pub use evaluation::{EvaluationOptions, Metric};
 pub use experiment::{Experiment, ExperimentError};
 pub use keys::Key;
 pub use liars::{Liars, LiarsError};

@@ -27,6 +27,9 @@ pub struct Manifest {
     /// Hash of the schema that a table was read with; empty if the data is not a table.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub schema_hash: String,
+    /// Hash of the file that the model started from; empty if it started at random.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub start_hash: String,
 }
 
 /// What the bits of a result depend on besides the seed: how the machine multiplies and in which order it sums.

@@ -1,6 +1,7 @@
 //! A run on disk: configuration, manifest, one line per round, checkpoints, summary. Every file is written completely
 //! or not at all.
 
+pub(crate) mod best_model;
 pub(crate) mod checkpoint;
 pub(crate) mod checkpoints;
 pub(crate) mod digest;
@@ -15,11 +16,12 @@ pub mod rollback;
 pub(crate) mod run_directory;
 pub(crate) mod summary;
 
+pub(crate) use best_model::BestModel;
 pub use checkpoint::{CheckpointError, Memories};
 pub use checkpoints::{Checkpoints, NoCheckpoint};
 pub use digest::sha256;
 pub use files::FileError;
 pub use history::HistoryError;
 pub use manifest::{FORMAT, Fingerprint, Manifest};
-pub use run_directory::{DirectoryError, Lines, RunDirectory};
+pub use run_directory::{DirectoryError, Inputs, Lines, RunDirectory};
 pub use summary::{LAST, Summary, images};

@@ -257,6 +257,7 @@ mod tests {
             data_checksum: String::new(),
             split_hash: String::new(),
             schema_hash: String::new(),
+            start_hash: String::new(),
         };
         let directory = RunDirectory::create(folder.path(), "", &manifest, None).unwrap();
         extend(&directory, 6);

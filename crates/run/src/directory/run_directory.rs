@@ -1,13 +1,16 @@
 //! A run directory: the interface between running and reporting.
 //!
-//! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `rounds.jsonl`, `checkpoint/`,
-//! `model.safetensors`, `summary.json`; the last two when the run is done. `rolled-back/` if the run went back to an
+//! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `start.safetensors` if the model started
+//! from a file, `rounds.jsonl`, `checkpoint/`, `best.safetensors` if there are hold-outs, `model.safetensors`, `summary.json`; the
+//! last two when the run is done. `rolled-back/` if the run went back to an
 //! earlier round.
 
 use crate::collapse::Detector;
+use crate::configuration::Experiment;
 use crate::directory::files::{doing, make_folder, private, read_text, write};
 use crate::directory::manifest::VERSION;
 use crate::directory::{FORMAT, FileError, Manifest, Summary, disk, rollback};
+use crate::start_model::FILE as START;
 use fedtvd_core::round::RoundRecord;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -17,6 +20,17 @@ use thiserror::Error;
 #[derive(Clone, Debug)]
 pub struct RunDirectory {
     path: PathBuf,
+}
+
+/// What a run is made of besides its configuration.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Inputs<'a> {
+    /// The split, as JSON; a federation has none.
+    pub partition: Option<&'a str>,
+    /// The schema of a table, as TOML.
+    pub schema: Option<&'a str>,
+    /// The file that the model starts from.
+    pub start: Option<&'a [u8]>,
 }
 
 /// The name of the schema's file.
@@ -81,16 +95,15 @@ impl RunDirectory {
         manifest: &Manifest,
         partition: Option<&str>,
     ) -> Result<Self, DirectoryError> {
-        Self::create_with_schema(path, config, manifest, partition, None)
+        Self::create_with(path, config, manifest, &Inputs { partition, ..Inputs::default() })
     }
 
-    /// The same for a table with this schema, as TOML.
-    pub fn create_with_schema(
+    /// The same with all inputs.
+    pub fn create_with(
         path: &Path,
         config: &str,
         manifest: &Manifest,
-        partition: Option<&str>,
-        schema: Option<&str>,
+        &Inputs { partition, schema, start }: &Inputs<'_>,
     ) -> Result<Self, DirectoryError> {
         make_folder(path)?;
         let directory = Self { path: path.to_owned() };
@@ -103,6 +116,9 @@ impl RunDirectory {
         }
         if let Some(schema) = schema {
             directory.write_schema(schema)?;
+        }
+        if let Some(start) = start {
+            write(&directory.file(START), start)?;
         }
         directory.write_terms(config, manifest)?;
         Ok(directory)
@@ -157,6 +173,14 @@ impl RunDirectory {
     pub fn schema(&self) -> Result<Option<String>, DirectoryError> {
         let path = self.file(SCHEMA);
         path.is_file().then(|| read_text(&path)).transpose().map_err(DirectoryError::from)
+    }
+
+    /// Makes an experiment start from the run's own copy of the model, if it has one.
+    pub fn use_start(&self, experiment: &mut Experiment) {
+        let copy = self.file(START);
+        if experiment.start.is_some() && copy.is_file() {
+            experiment.start = Some(copy);
+        }
     }
 
     /// What the run was made with.

@@ -1,10 +1,10 @@
 //! `summary.json`: the result of a finished run.
 
 use crate::collapse::{Detector, FailedUpdates};
+use crate::monitor::Best;
 use fedtvd_core::round::RoundRecord;
 use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// Number of final rounds that a result is averaged over, as in the paper.
 pub const LAST: usize = 10;
@@ -20,8 +20,18 @@ pub struct Summary {
     pub rounds: u32,
     /// Accuracy after the last round; null if the model was not evaluated.
     pub accuracy: Option<f64>,
-    /// Mean accuracy of the last 10 rounds; null if the model was not evaluated in one of them.
+    /// Mean accuracy of the last 10 rounds, or of every n-th of them (`evaluation.every`); null if the model was not evaluated
+    /// in one of them.
     pub last10_accuracy: Option<f64>,
+    /// The same for `evaluation.metric` on the clients' hold-outs; null without hold-outs.
+    #[serde(default)]
+    pub last10_validation: Option<f64>,
+    /// The best round by validation; null without hold-outs.
+    #[serde(default)]
+    pub best: Option<Best>,
+    /// Why the run stopped before its last round; null if it did not.
+    #[serde(default)]
+    pub stopped: Option<String>,
     /// Why the result cannot be used: what collapsed, and when; null if nothing did.
     #[serde(default)]
     pub collapsed: Option<String>,
@@ -53,10 +63,10 @@ impl Summary {
     }
 }
 
-/// Mean accuracy of the last rounds; `None` if the model was not evaluated in one of them.
-pub(crate) fn mean_accuracy(accuracies: &VecDeque<Option<f64>>) -> Option<f64> {
-    let known: Vec<f64> = accuracies.iter().copied().collect::<Option<_>>()?;
-    Some(known.iter().sum::<f64>() / known.len().max(1) as f64)
+/// Mean of a quantity over the last rounds in which it was due; `None` if it is unknown in one of them.
+pub(crate) fn mean_of_last(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
+    let known: Vec<f64> = values.collect::<Option<_>>()?;
+    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
 /// Samples trained on in a round, by the steps that each accepted client made.

@@ -3,11 +3,11 @@
 use crate::attack::Attack;
 use crate::directory::Memories;
 use crate::fleet::spool::{Spool, Spooled};
-use crate::fleet::{Answers, Fleet, FleetFailure, Gathered};
+use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::model::Params;
 use fedtvd_core::round::{
-    Assessment, ClientId, Job, Outcome, ReadFailure, Report, State, UpdatePart, Updates, Upload, check,
+    ClientId, Job, Outcome, ReadFailure, Report, State, UpdatePart, Updates, Upload, check,
 };
 use fedtvd_core::rules::{Carried, Needs};
 use std::ops::Range;
@@ -93,7 +93,7 @@ impl Fleet for Adversarial {
         Ok(Answers { updates, traffic })
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure> {
+    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure> {
         self.fleet.evaluate(model)
     }
 

@@ -1,9 +1,9 @@
 //! Clients that drop out or stop early: a wrapper around any fleet.
 
 use crate::directory::Memories;
-use crate::fleet::{Answers, Fleet, FleetFailure, Gathered};
+use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{Assessment, Job, Offer, State};
+use fedtvd_core::round::{Job, Offer, State};
 use fedtvd_core::stream::{Key, Purpose};
 use fedtvd_core::train::Local;
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl Fleet for Unreliable {
         self.fleet.work(&jobs)
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure> {
+    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure> {
         self.fleet.evaluate(model)
     }
 

@@ -3,7 +3,7 @@
 use crate::directory::Memories;
 use fedtvd_core::labels::{Reference, ReferenceError};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{Assessment, Job, Profile, State, Updates};
+use fedtvd_core::round::{Assessment, Holdouts, Job, Profile, State, Updates};
 use fedtvd_core::train::TrainFailure;
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ pub trait Fleet: Send {
     fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure>;
 
     /// Evaluates the global model; the assessment is empty if nobody could.
-    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure>;
+    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure>;
 
     /// Accepts the round that led to `state`: clients' memories advance. Returns the memories that a checkpoint must
     /// store; clients on other machines store their own.
@@ -31,6 +31,21 @@ pub struct Gathered {
     pub reference: Reference,
     /// Clients that are not yet enrolled.
     pub newcomers: Vec<Profile>,
+}
+
+/// What an evaluation of the global model found.
+#[derive(Clone, Debug, Default)]
+pub struct Evaluated {
+    /// By the server on its test set, or by the clients of a federation on their hold-outs.
+    pub assessment: Assessment,
+    /// By the clients of a simulation on their hold-outs, if they have any.
+    pub holdouts: Option<Holdouts>,
+}
+
+impl From<Assessment> for Evaluated {
+    fn from(assessment: Assessment) -> Self {
+        Self { assessment, holdouts: None }
+    }
 }
 
 /// The answers of a round's clients.

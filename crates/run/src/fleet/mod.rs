@@ -10,5 +10,5 @@ pub(crate) mod traffic;
 
 pub use adversarial::Adversarial;
 pub use dropout::{Dropout, Unreliable};
-pub use interface::{Answers, Fleet, FleetFailure, Gathered, Traffic};
-pub use threads::{Threads, evaluate};
+pub use interface::{Answers, Evaluated, Fleet, FleetFailure, Gathered, Traffic};
+pub use threads::{Threads, evaluate, evaluate_holdouts};

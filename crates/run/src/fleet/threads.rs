@@ -2,12 +2,14 @@
 
 use crate::directory::Memories;
 use crate::fleet::spool::Spool;
-use crate::fleet::{Answers, Fleet, FleetFailure, Gathered};
+use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered};
 use crate::setup::Setup;
 use fedtvd_core::labels::size;
 use fedtvd_core::memory::Memory;
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{Assessment, ClientFailure, ClientId, Job, Outcome, Profile, State, Upload, check};
+use fedtvd_core::round::{
+    Assessment, ClientFailure, ClientId, Holdouts, Job, Outcome, Profile, State, Upload, check,
+};
 use fedtvd_core::rules::Strategy;
 use fedtvd_core::train::{Evaluation, TrainFailure, Trainer, client};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,13 +24,15 @@ pub struct Threads {
     /// Bytes of updates that stay in memory; the others go to a temporary file.
     update_memory: usize,
     strategy: Strategy,
+    /// Whether the model is evaluated on the test set.
+    test: bool,
 }
 
-/// Test rows evaluated at once; fixed, because the sum of the losses must not depend on the number of workers.
+/// Rows evaluated at once; fixed, because the sum of the losses must not depend on the number of workers.
 const CHUNK: usize = 250;
 
 impl Threads {
-    /// A fleet over these clients, one worker per trainer.
+    /// A fleet over these clients, one worker per trainer. Without `test`, the test set is never read.
     ///
     /// # Panics
     /// Panics if there is no trainer.
@@ -37,9 +41,10 @@ impl Threads {
         workers: Vec<Box<dyn Trainer>>,
         update_memory: usize,
         strategy: Strategy,
+        test: bool,
     ) -> Self {
         assert!(!workers.is_empty(), "a fleet needs at least one worker");
-        Self { setup, workers, memories: Memories::new(), update_memory, strategy }
+        Self { setup, workers, memories: Memories::new(), update_memory, strategy, test }
     }
 
     /// Keeps the memory that the job started from, in case its update is rejected, and the new one.
@@ -103,10 +108,17 @@ impl Fleet for Threads {
         Ok(Answers { updates: Box::new(spool.close(kept)), traffic: None })
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Assessment, FleetFailure> {
-        let samples = &self.setup.samples;
-        let evaluation = evaluate(&mut self.workers, samples.classes(), model, &samples.test_rows());
-        evaluation.map(|evaluation| Assessment::from(&evaluation)).map_err(FleetFailure::Evaluate)
+    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure> {
+        let (classes, workers) = (self.setup.samples.classes(), &mut self.workers);
+        let assessment = if self.test {
+            let rows = self.setup.samples.test_rows();
+            let evaluation = evaluate(workers, classes, model, &rows).map_err(FleetFailure::Evaluate)?;
+            Assessment::from(&evaluation)
+        } else {
+            Assessment::default()
+        };
+        let holdouts = evaluate_holdouts(workers, &self.setup, model).map_err(FleetFailure::Evaluate)?;
+        Ok(Evaluated { assessment, holdouts })
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
@@ -132,6 +144,37 @@ pub fn evaluate(
         total.add(&part?);
     }
     Ok(total)
+}
+
+/// Evaluates a model on the hold-out of every client that has one; `None` if none has. As above, the results do not depend on the
+/// number of workers.
+pub fn evaluate_holdouts(
+    workers: &mut [Box<dyn Trainer>],
+    setup: &Setup,
+    params: &Params,
+) -> Result<Option<Holdouts>, TrainFailure> {
+    let clients = || (0..).zip(&setup.clients);
+    let chunks: Vec<(ClientId, &[u32])> = clients()
+        .flat_map(|(client, data)| data.holdout.chunks(CHUNK).map(move |rows| (client, rows)))
+        .collect();
+    if chunks.is_empty() {
+        return Ok(None);
+    }
+    let parts =
+        share_out(workers, chunks.len(), |trainer, place| trainer.evaluate(params, chunks[place].1, None));
+    let classes = setup.samples.classes();
+    let mut total = Evaluation::empty(classes);
+    let mut each: Vec<(ClientId, Evaluation)> = Vec::new();
+    for ((client, _), part) in chunks.into_iter().zip(parts) {
+        let part = part?;
+        total.add(&part);
+        match each.last_mut().filter(|(last, _)| *last == client) {
+            Some((_, own)) => own.add(&part),
+            None => each.push((client, part)),
+        }
+    }
+    let clients = each.into_iter().map(|(client, own)| (client, own.into())).collect();
+    Ok(Some(Holdouts { total, clients }))
 }
 
 fn answer(

@@ -1,0 +1,124 @@
+//! Validation on the clients' hold-outs, and that the test set is not read if it must not be.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use fedtvd_core::model::Params;
+use fedtvd_core::train::{Evaluation, Pass, PassReport, TrainFailure, Trainer};
+use fedtvd_data::set::Places;
+use fedtvd_run::configuration::{Config, Experiment};
+use fedtvd_run::setup::{Data, Setup};
+use fedtvd_run::simulation::{Workers, simulation};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn setup(settings: &[&str]) -> (Experiment, Arc<Setup>) {
+    let mut config = Config::default();
+    let small = ["clients=8", "fraction=0.5", "model.name=logistic", "epochs=1", "rounds=3"];
+    small.iter().chain(settings).for_each(|setting| config.set(setting).unwrap());
+    let experiment = Experiment::of(&config).unwrap();
+    let data = Data::load(&experiment.data, &Places::new(None)).unwrap();
+    let setup = Arc::new(Setup::new(&experiment, &data).unwrap());
+    (experiment, setup)
+}
+
+/// A trainer that fails if it reads one of these rows.
+struct Forbidding {
+    trainer: Box<dyn Trainer>,
+    forbidden: BTreeSet<u32>,
+}
+
+impl Forbidding {
+    fn check(&self, rows: &[u32]) -> Result<(), TrainFailure> {
+        match rows.iter().find(|row| self.forbidden.contains(row)) {
+            Some(row) => Err(TrainFailure::Device(format!("row {row} must not be read"))),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Trainer for Forbidding {
+    fn pass(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+    ) -> Result<PassReport, TrainFailure> {
+        self.check(rows)?;
+        self.trainer.pass(params, rows, pass)
+    }
+
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        offsets: Option<&[f32]>,
+    ) -> Result<Evaluation, TrainFailure> {
+        self.check(rows)?;
+        self.trainer.evaluate(params, rows, offsets)
+    }
+}
+
+/// The workers, which fail if they read a test row.
+fn forbidding(setup: &Setup, workers: usize) -> Vec<Box<dyn Trainer>> {
+    let forbidden: BTreeSet<u32> = setup.samples.test_rows().iter().copied().collect();
+    let workers = Workers::on_cpu(setup, workers).unwrap();
+    let wrap = |trainer| Box::new(Forbidding { trainer, forbidden: forbidden.clone() }) as Box<dyn Trainer>;
+    workers.trainers.into_iter().map(wrap).collect()
+}
+
+#[test]
+fn a_run_without_the_test_set_never_reads_it() {
+    let (experiment, own) = setup(&["split.holdout=0.2", "evaluation.test=false"]);
+    let mut rounds = simulation(&experiment, &own, forbidding(&own, 2), 1 << 20).unwrap();
+    for _ in 0..3 {
+        let record = rounds.round().unwrap();
+        assert_eq!((record.accuracy, record.loss, record.balanced), (None, None, None));
+        assert!(record.validation.unwrap().samples > 0);
+    }
+    // The same trainers do notice a run that reads it.
+    let (experiment, own) = setup(&["split.holdout=0.2"]);
+    let mut rounds = simulation(&experiment, &own, forbidding(&own, 2), 1 << 20).unwrap();
+    assert!(rounds.round().unwrap_err().to_string().contains("must not be read"));
+}
+
+#[test]
+fn validation_sums_the_hold_outs_and_has_the_same_bits_for_any_number_of_workers() {
+    let (experiment, own) = setup(&["split.holdout=0.2"]);
+    let of = |workers| {
+        let workers = Workers::on_cpu(&own, workers).unwrap();
+        let mut rounds = simulation(&experiment, &own, workers.trainers, 1 << 20).unwrap();
+        let record = rounds.round().unwrap();
+        (record.validation.unwrap(), rounds.state().params.clone())
+    };
+    let (validation, params) = of(1);
+    assert_eq!(of(3).0, validation);
+    let held_out: Vec<u32> = own.clients.iter().flat_map(|client| client.holdout.clone()).collect();
+    let mut workers = Workers::on_cpu(&own, 1).unwrap();
+    let all = workers.trainers[0].evaluate(&params, &held_out, None).unwrap();
+    assert_eq!((validation.samples, validation.accuracy), (all.samples(), all.accuracy()));
+    // Sums in another order.
+    assert!((validation.loss.unwrap() - all.mean_loss()).abs() < 1e-9);
+    let of_client = |rows: &Vec<u32>| workers.trainers[0].evaluate(&params, rows, None).unwrap().accuracy();
+    let clients: Vec<f64> = own.clients.iter().map(|client| &client.holdout).map(of_client).collect();
+    let mean = clients.iter().sum::<f64>() / clients.len() as f64;
+    assert!((validation.clients.mean - mean).abs() < 1e-12);
+}
+
+#[test]
+fn what_needs_hold_outs_is_refused_without_them() {
+    for (settings, expected) in [
+        (
+            "evaluation.test=false",
+            "evaluation.test = false needs hold-outs: set split.holdout, such as split.holdout = 0.2",
+        ),
+        (
+            "stop.patience=5",
+            "stop.patience needs hold-outs: set split.holdout, such as split.holdout = 0.2; a run that stops by its test set \
+             would choose its result by it",
+        ),
+    ] {
+        let (experiment, own) = setup(&[settings]);
+        let workers = Workers::on_cpu(&own, 1).unwrap();
+        let error = simulation(&experiment, &own, workers.trainers, 1 << 20).err().unwrap();
+        assert_eq!(error.to_string(), expected);
+    }
+}
