@@ -11,7 +11,7 @@ mod terminal;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use commands::{
     audit, certs, compare, completions, data, evaluate, init, join, models, predict, report, reproduce,
-    resume, run, serve, split, strategies, sweep, verify, weights,
+    resume, run, serve, split, strategies, sweep, tune, verify, weights,
 };
 use request::{Failure, eprint_line};
 use std::process::ExitCode;
@@ -44,6 +44,8 @@ enum Command {
     Predict(predict::Predict),
     /// Run all combinations of parameter values, on one machine or a cluster
     Sweep(sweep::Sweep),
+    /// Tune each strategy on the clients' hold-outs and compare the tuned ones on the test set
+    Tune(tune::Tune),
     /// Run the experiments of the FedTVD paper and compare the results with it
     Reproduce(reproduce::Reproduce),
     /// Print a configuration file with all keys, defaults and comments
@@ -80,6 +82,7 @@ fn main() -> ExitCode {
         Command::Evaluate(evaluate) => evaluate.answer(),
         Command::Predict(predict) => predict.answer(),
         Command::Sweep(sweep) => sweep.answer(),
+        Command::Tune(tune) => tune.answer(),
         Command::Reproduce(reproduce) => reproduce.answer(),
         Command::Init(init) => init.answer(),
         Command::Weights(weights) => weights.answer(),

@@ -58,6 +58,19 @@ pub enum RunError {
         /// Why it did not change the model.
         why: String,
     },
+    /// A run that was extended.
+    #[error(
+        "{path} holds a run of {rounds} rounds: it was extended, and this grid has runs of {expected}; move it elsewhere, or choose \
+         another --out"
+    )]
+    Extended {
+        /// The run directory.
+        path: String,
+        /// Its rounds.
+        rounds: u64,
+        /// The rounds of the grid.
+        expected: u32,
+    },
     /// The data differ from those that the run was started with.
     #[error(
         "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or \
@@ -91,6 +104,7 @@ impl RunError {
             | Self::Checkpoint(_)
             | Self::NoCheckpoint(_)
             | Self::Changed { .. }
+            | Self::Extended { .. }
             | Self::Unchanged { .. } => false,
         }
     }

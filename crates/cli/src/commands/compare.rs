@@ -210,16 +210,28 @@ fn heading(config: &Config, comparison: &Comparison, population: &Population) ->
 }
 
 fn text(part: &SettingReport, runs: &[Summary], page: &Path) -> String {
-    let mut text = compact_table(part, &MARKS) + &compact_legend(part) + "\n";
+    let mut text = table_and_legend(part);
     part.setting.notes.iter().for_each(|note| text += &format!("{note}\n"));
-    let means: Vec<Vec<f64>> =
-        part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
-    text += &curves_text(&means, 70, 14);
-    let _ = writeln!(text, "{}", verdict(part, part.setting.seeds().len()));
+    text += &curves_and_verdict(part);
     let collapsed = runs.iter().filter(|run| run.collapsed.is_some()).count();
     if collapsed > 0 {
         let _ = writeln!(text, "{collapsed} of {} collapsed", plural(runs.len(), "run"));
     }
     let _ = writeln!(text, "Page:  {}      (--open)", page.display());
     text + "Next:  fedtvd weights   ·   fedtvd init > mine.toml\n"
+}
+
+/// The result of a comparison without its notes.
+pub(crate) fn result_text(part: &SettingReport, page: &Path) -> String {
+    table_and_legend(part) + &curves_and_verdict(part) + &format!("Page:  {}      (--open)\n", page.display())
+}
+
+fn table_and_legend(part: &SettingReport) -> String {
+    compact_table(part, &MARKS) + &compact_legend(part) + "\n"
+}
+
+fn curves_and_verdict(part: &SettingReport) -> String {
+    let means: Vec<Vec<f64>> =
+        part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
+    format!("{}{}\n", curves_text(&means, 70, 14), verdict(part, part.setting.seeds().len()))
 }

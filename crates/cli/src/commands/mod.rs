@@ -23,5 +23,6 @@ pub(crate) mod split;
 pub(crate) mod strategies;
 pub(crate) mod sweep;
 pub(crate) mod theory;
+pub(crate) mod tune;
 pub(crate) mod verify;
 pub(crate) mod weights;

@@ -85,7 +85,8 @@ impl SweepProgress {
                 counts.done += 1;
                 self.bar(place, |bar| {
                     bar.set_position(line.round.into());
-                    bar.set_message(per_cent(line.accuracy, 1));
+                    let accuracy = line.accuracy.or(line.validation.map(|found| found.accuracy));
+                    bar.set_message(per_cent(accuracy, 1));
                 });
                 self.summarise(&counts);
             }
@@ -98,7 +99,11 @@ impl SweepProgress {
                 let end = match status {
                     RunStatus::Done(summary) => {
                         let collapsed = summary.collapsed.as_ref().map(|why| format!("  collapsed: {why}"));
-                        per_cent(summary.last10_accuracy, 2) + &collapsed.unwrap_or_default()
+                        let result = match (summary.last10_accuracy, summary.last10_validation) {
+                            (None, Some(value)) => format!("validation {value:.4}"),
+                            (accuracy, _) => per_cent(accuracy, 2),
+                        };
+                        result + &collapsed.unwrap_or_default()
                     }
                     RunStatus::Stopped(0) => "not started".to_owned(),
                     RunStatus::Stopped(rounds) => format!("stopped after round {rounds}"),

@@ -34,6 +34,10 @@ fn the_documented_fields_are_those_printed() {
         ("data schema", plain(&["data", "schema", &table])),
         ("init", plain(&["init"])),
         ("sweep", with_small(&["sweep", &grid, "--out", &place("sweep")])),
+        (
+            "tune",
+            with_small(&["tune", "--seeds", "2", "--grid", "local.lr=0.01,0.1", "--out", &place("tune")]),
+        ),
         ("reproduce", {
             let call =
                 ["reproduce", "skew", "--dataset", "fmnist-mini", "--strategies", "fedavg", "--seeds", "1"];

@@ -25,4 +25,5 @@ mod table_evaluation;
 mod table_federation;
 mod table_predictions;
 mod tables;
+mod tune;
 mod weights;

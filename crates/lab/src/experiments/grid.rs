@@ -125,6 +125,13 @@ impl Combination {
     }
 }
 
+impl Cell {
+    /// Whether its folder is named after its own configuration, and not after that of a longer run.
+    pub(crate) fn names_its_folder(&self) -> bool {
+        self.config.canonical().is_ok_and(|config| folder(&config, &self.experiment) == self.folder)
+    }
+}
+
 /// `fedtvd+balanced-seed1-3f2a…`: strategy and seed are for people, the hash identifies the run.
 fn folder(config: &Config, experiment: &Experiment) -> String {
     let label: String =

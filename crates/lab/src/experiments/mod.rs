@@ -12,3 +12,4 @@ pub mod reproduction;
 pub mod shard;
 pub mod sweep;
 pub mod theory;
+pub mod tuning;

@@ -4,7 +4,7 @@
 use crate::experiments::grid::Cell;
 use fedtvd_core::round::RoundRecord;
 use fedtvd_data::set::{LoadError, Places};
-use fedtvd_run::configuration::Experiment;
+use fedtvd_run::configuration::{Config, Experiment, Value};
 use fedtvd_run::directory::{DirectoryError, RunDirectory, Summary};
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup, SetupError};
@@ -113,6 +113,9 @@ impl<'a> Sweep<'a> {
         show: &dyn Fn(Event<'_>),
     ) -> Result<RunStatus, RunError> {
         let begun = directory.join("manifest.json").is_file();
+        if begun {
+            same_length(cell, &RunDirectory::open(directory)?)?;
+        }
         if begun && let Some(summary) = self.finished(cell, &RunDirectory::open(directory)?)? {
             return Ok(RunStatus::Done(Box::new(summary)));
         }
@@ -168,11 +171,21 @@ impl<'a> Sweep<'a> {
     }
 }
 
+/// Fails if a run is longer than its cell says, since it was extended: its folder is named after another length.
+fn same_length(cell: &Cell, run: &RunDirectory) -> Result<(), RunError> {
+    let Value::Whole(rounds) = Config::parse(&run.config()?)?.get("rounds") else { return Ok(()) };
+    let expected = cell.experiment.rounds;
+    if rounds == u64::from(expected) || !cell.names_its_folder() {
+        return Ok(());
+    }
+    Err(RunError::Extended { path: run.path().display().to_string(), rounds, expected })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::experiments::grid::cells;
-    use fedtvd_run::configuration::{Config, axes};
+    use fedtvd_run::configuration::axes;
 
     #[test]
     fn the_status_of_a_run_is_read_from_its_directory() {

@@ -16,3 +16,4 @@ pub mod table;
 pub(crate) mod text_table;
 pub mod timing;
 pub(crate) mod troubles;
+pub mod tuning;

@@ -6,3 +6,4 @@ pub mod client_updates;
 pub mod collection;
 pub mod record;
 pub mod setting;
+mod tuned;

@@ -1,4 +1,4 @@
-//! The `[sweep]` table of a configuration: lists of values for any keys.
+//! The `[sweep]` and `[tune]` tables of a configuration: lists of values for any keys.
 //!
 //! ```toml
 //! [sweep]
@@ -9,8 +9,8 @@
 //! ```
 
 use crate::configuration::config::line_of;
-use crate::configuration::value;
 use crate::configuration::{ConfigError, Value};
+use crate::configuration::{lookup, value};
 use toml::de::{DeTable, DeValue};
 
 /// One list of a sweep: a key, or several that change together, with their values.
@@ -27,27 +27,56 @@ pub struct Axis {
 /// Keys of this axis are written with their tables.
 const TOGETHER: &str = "together";
 
-/// Parses the axes of a configuration, in the order of the file.
+/// The tables that hold axes, and no keys of a run.
+pub(super) const TABLES: [&str; 2] = ["sweep", "tune"];
+
+/// The axes of a configuration's `[sweep]` table, in the order of the file.
 pub fn axes(text: &str) -> Result<Vec<Axis>, ConfigError> {
+    axes_in(TABLES[0], text)
+}
+
+/// The axes of its `[tune]` table.
+pub fn tuned_axes(text: &str) -> Result<Vec<Axis>, ConfigError> {
+    axes_in(TABLES[1], text)
+}
+
+fn axes_in(name: &str, text: &str) -> Result<Vec<Axis>, ConfigError> {
     let table = value::table(text)?;
     let mut axes = Vec::new();
-    if let Some(DeValue::Table(sweep)) = table.get_ref().get("sweep").map(|value| value.get_ref()) {
-        collect(text, "", sweep, &mut axes)?;
+    if let Some(DeValue::Table(lists)) = table.get_ref().get(name).map(|value| value.get_ref()) {
+        collect(text, (name, ""), lists, &mut axes)?;
     }
     axes.sort_by_key(|axis: &Axis| axis.line);
     Ok(axes)
 }
 
-fn collect(text: &str, prefix: &str, table: &DeTable<'_>, axes: &mut Vec<Axis>) -> Result<(), ConfigError> {
+impl Axis {
+    /// One key with its values, from `key=value,value`.
+    pub fn of(text: &str) -> Result<Self, ConfigError> {
+        let (path, list) = text.split_once('=').ok_or_else(|| ConfigError::NoSetting(text.to_owned()))?;
+        let path = lookup::full_path(path.trim())?;
+        let choice = |text: &str| vec![(path.clone(), value::typed(text.trim()))];
+        let choices = list.split(',').map(choice).collect();
+        Ok(Self { path, line: 0, choices })
+    }
+}
+
+fn collect(
+    text: &str,
+    (name_of_table, prefix): (&str, &str),
+    table: &DeTable<'_>,
+    axes: &mut Vec<Axis>,
+) -> Result<(), ConfigError> {
     for (name, value) in table {
         let path = format!("{prefix}{}", name.get_ref());
         let line = line_of(text, name.span().start);
         let wrong = |value: &DeValue<'_>| {
-            let why = value::refusal(&format!("sweep.{path}"), value, "a list of at least one value");
+            let why =
+                value::refusal(&format!("{name_of_table}.{path}"), value, "a list of at least one value");
             ConfigError::Value { place: format!("line {line}: "), why }
         };
         match value.get_ref() {
-            DeValue::Table(inner) => collect(text, &format!("{path}."), inner, axes)?,
+            DeValue::Table(inner) => collect(text, (name_of_table, &format!("{path}.")), inner, axes)?,
             DeValue::Array(items) if !items.is_empty() => {
                 let choice = |item: &DeValue<'_>| choice(&path, item).ok_or_else(|| wrong(item));
                 let choices = items.iter().map(|item| choice(item.get_ref())).collect::<Result<_, _>>()?;
@@ -86,6 +115,14 @@ mod tests {
             axes.iter().map(|axis| (axis.path.as_str(), axis.line, axis.choices.len())).collect();
         assert_eq!(shown, [("strategy.name", 3, 1), ("seed", 4, 2)]);
         assert_eq!(axes[0].choices[0], [("strategy.name".to_owned(), text("fedavg"))]);
+    }
+
+    #[test]
+    fn an_axis_is_read_from_a_key_and_its_values() {
+        let axis = Axis::of("lambda=0, 0.5").unwrap();
+        let choice = |value| vec![("strategy.lambda".to_owned(), value)];
+        assert_eq!(axis.choices, [choice(Value::Whole(0)), choice(Value::Number(0.5))]);
+        assert!(Axis::of("local.lr").is_err() && Axis::of("lrr=1").is_err());
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A configuration: TOML, then `--set`, checked key by key against [`crate::configuration::keys`].
 
+use crate::configuration::axes::TABLES;
 use crate::configuration::keys;
 use crate::configuration::lookup;
 use crate::configuration::value;
@@ -69,8 +70,8 @@ impl Config {
             let path = format!("{prefix}{}", name.get_ref());
             let place = format!("line {}: ", line_of(text, name.span().start));
             match value.get_ref() {
-                // Only `sweep` reads this table.
-                DeValue::Table(_) if path == "sweep" => {}
+                // Only `sweep` and `tune` read these tables.
+                DeValue::Table(_) if TABLES.contains(&path.as_str()) => {}
                 DeValue::Table(inner) => self.read(text, &format!("{path}."), inner)?,
                 other => {
                     let expected = "text, a number, true, false or a list";

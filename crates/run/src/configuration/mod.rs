@@ -14,7 +14,7 @@ pub(crate) mod resolved;
 pub(crate) mod table_model;
 pub(crate) mod value;
 
-pub use axes::{Axis, axes};
+pub use axes::{Axis, axes, tuned_axes};
 pub use config::{Config, ConfigError};
 pub use evaluation::{EvaluationOptions, Metric};
 pub use experiment::{Experiment, ExperimentError};

@@ -1,0 +1,198 @@
+//! The candidates of each strategy: all combinations of the grid's values, each with every tuning seed.
+
+use crate::experiments::grid::{Cell, GridError, cells, swept};
+use fedtvd_run::configuration::{Axis, Config, ConfigError, Experiment, ExperimentError, Value};
+use std::collections::BTreeSet;
+use thiserror::Error;
+
+/// One combination of values of a strategy.
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    /// The strategy's label, with its parameters.
+    pub label: String,
+    /// The values of other keys, as `key = value`.
+    pub setting: Vec<String>,
+    /// Its configuration for the final runs, without a seed of its own.
+    pub config: Config,
+    /// Its tuning runs, one per seed.
+    pub cells: Vec<Cell>,
+}
+
+/// A strategy and its candidates.
+#[derive(Clone, Debug)]
+pub struct TunedStrategy {
+    /// Its name, as it was given.
+    pub name: String,
+    /// Its candidates, in the order of the grid.
+    pub candidates: Vec<Candidate>,
+}
+
+/// Why there is nothing to tune.
+#[derive(Debug, Error)]
+pub enum TuningError {
+    /// An invalid configuration.
+    #[error(transparent)]
+    Experiment(#[from] ExperimentError),
+    /// An invalid key or value.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// An invalid grid.
+    #[error(transparent)]
+    Grid(#[from] GridError),
+    /// A key that a grid must not set.
+    #[error("{0} cannot be tuned; {1}")]
+    Fixed(String, &'static str),
+    /// A duplicate strategy.
+    #[error("{0} is listed twice; list each strategy once")]
+    Twice(String),
+    /// A parameter that no strategy has.
+    #[error("{0} has no effect: none of the strategies has it")]
+    NoEffect(String),
+    /// A seed that is used for tuning and for the result.
+    #[error("seed {0} is used for tuning and for the result; they must be different seeds")]
+    SharedSeed(u64),
+}
+
+/// Keys that are not hyperparameters, and why.
+const FIXED: [(&str, &str); 7] = [
+    ("seed", "use --seeds and --tuning-seeds"),
+    ("strategy.name", "use --strategies"),
+    ("rounds", "all candidates train for the same number of rounds"),
+    ("data.", "all candidates train on the same data"),
+    ("split.", "all candidates train on the same split"),
+    ("evaluation.", "all candidates are evaluated in the same way"),
+    ("stop.", "all candidates stop by the same rule"),
+];
+
+/// The fraction that clients hold out if the configuration says nothing.
+pub const HOLDOUT: f64 = 0.2;
+
+/// The configuration with hold-outs to choose by.
+pub fn with_holdouts(config: &Config) -> Result<Config, ConfigError> {
+    let mut config = config.clone();
+    if config.get("split.holdout") == Value::Number(0.0) {
+        config.set(&format!("split.holdout={HOLDOUT}"))?;
+    }
+    Ok(config)
+}
+
+/// The candidates of all strategies.
+pub fn candidates(
+    config: &Config,
+    strategies: &[String],
+    grid: &[Axis],
+    seeds: &[u64],
+) -> Result<Vec<TunedStrategy>, TuningError> {
+    for path in swept(grid)? {
+        let own = |(key, _): &&(&str, _)| path == *key || key.ends_with('.') && path.starts_with(key);
+        if let Some((_, why)) = FIXED.iter().find(own) {
+            return Err(TuningError::Fixed(path, why));
+        }
+    }
+    let base = with_holdouts(config)?;
+    let mut all: Vec<TunedStrategy> = Vec::new();
+    let mut labels = BTreeSet::new();
+    for name in strategies {
+        let found = of_strategy(&base, name, grid, seeds)?;
+        if !found
+            .candidates
+            .iter()
+            .all(|candidate| labels.insert((candidate.label.clone(), candidate.setting.clone())))
+        {
+            return Err(TuningError::Twice(name.clone()));
+        }
+        all.push(found);
+    }
+    let params = swept(grid)?.into_iter().filter_map(|path| Some(path.strip_prefix("strategy.")?.to_owned()));
+    for param in params {
+        let bare = param.rsplit('.').next().unwrap_or(&param).to_owned();
+        let takes = |candidate: &Candidate| candidate.label.contains(&format!(":{bare}="));
+        if !all.iter().flat_map(|strategy| &strategy.candidates).any(takes) {
+            return Err(TuningError::NoEffect(format!("strategy.{param}")));
+        }
+    }
+    Ok(all)
+}
+
+fn of_strategy(
+    base: &Config,
+    name: &str,
+    grid: &[Axis],
+    seeds: &[u64],
+) -> Result<TunedStrategy, TuningError> {
+    let mut config = base.with_strategy_beside(name);
+    config.set("evaluation.test=false")?;
+    Experiment::of(&config)?;
+    let axis = |path: &str, values: Vec<Value>| {
+        let choices = values.into_iter().map(|value| vec![(path.to_owned(), value)]).collect();
+        Axis { path: path.to_owned(), line: 0, choices }
+    };
+    let own = [
+        axis("seed", seeds.iter().map(|&seed| Value::Whole(seed)).collect()),
+        // The name again, so that a parameter of the grid that the strategy lacks is left out.
+        axis("strategy.name", vec![Value::Text(name.to_owned())]),
+    ];
+    let axes: Vec<Axis> = grid.iter().cloned().chain(own).collect();
+    let cells = cells(&config, &axes)?;
+    // Seeds are outermost, and every seed has the same combinations.
+    let count = cells.len() / seeds.len().max(1);
+    let candidate = |place: usize| {
+        let first = &cells[place];
+        let setting = first.setting.iter().filter(|word| !word.starts_with("strategy.")).cloned().collect();
+        let mut config = first.config.clone();
+        config.set("evaluation.test=true")?;
+        let cells = (0..seeds.len()).map(|seed| cells[seed * count + place].clone()).collect();
+        Ok(Candidate { label: first.experiment.run.strategy.label.clone(), setting, config, cells })
+    };
+    let candidates = (0..count).map(candidate).collect::<Result<_, TuningError>>()?;
+    Ok(TunedStrategy { name: name.to_owned(), candidates })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(strategies: &[&str], grid: &[&str]) -> Result<Vec<TunedStrategy>, TuningError> {
+        let grid: Vec<Axis> = grid.iter().map(|text| Axis::of(text).unwrap()).collect();
+        let strategies: Vec<String> = strategies.iter().map(|name| (*name).to_owned()).collect();
+        candidates(&Config::default(), &strategies, &grid, &[101, 102])
+    }
+
+    #[test]
+    fn each_strategy_has_the_combinations_of_the_keys_that_it_takes() {
+        let all = found(&["fedavg", "fedprox"], &["local.lr=0.01,0.1", "strategy.mu=0.1,1"]).unwrap();
+        let labels = |place: usize| -> Vec<(String, String)> {
+            let word = |c: &Candidate| (c.label.clone(), c.setting.join(" "));
+            all[place].candidates.iter().map(word).collect()
+        };
+        let word = |label: &str, lr: &str| (label.to_owned(), format!("local.lr = {lr}"));
+        assert_eq!(labels(0), [word("fedavg", "0.01"), word("fedavg", "0.1")]);
+        assert_eq!(labels(1).len(), 4);
+        assert!(labels(1).contains(&word("fedprox:mu=0.1", "0.1")), "{:?}", labels(1));
+        for candidate in all.iter().flat_map(|strategy| &strategy.candidates) {
+            assert_eq!(
+                candidate.cells.iter().map(|cell| cell.experiment.seed).collect::<Vec<_>>(),
+                [101, 102]
+            );
+            for cell in &candidate.cells {
+                assert!(!cell.experiment.evaluation.test && cell.experiment.holdout == HOLDOUT);
+                assert_eq!(cell.experiment.run.strategy.label, candidate.label);
+            }
+            assert!(Experiment::of(&candidate.config).unwrap().evaluation.test);
+        }
+    }
+
+    #[test]
+    fn keys_that_are_not_hyperparameters_and_parameters_without_effect_are_refused() {
+        let refusal = |grid: &str| found(&["fedavg"], &[grid]).unwrap_err().to_string();
+        assert_eq!(refusal("seed=1,2"), "seed cannot be tuned; use --seeds and --tuning-seeds");
+        assert_eq!(
+            refusal("split.alpha=1,2"),
+            "split.alpha cannot be tuned; all candidates train on the same split"
+        );
+        assert_eq!(refusal("strategy.mu=1,2"), "strategy.mu has no effect: none of the strategies has it");
+        assert!(
+            found(&["fedavg", "fedavg"], &["local.lr=1"]).unwrap_err().to_string().contains("listed twice")
+        );
+    }
+}
