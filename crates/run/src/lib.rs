@@ -33,6 +33,7 @@ mod run_error;
 pub mod runner;
 pub mod setup;
 pub mod simulation;
+mod test_set;
 pub mod verify;
 
 pub use open::{reopen, same_inputs};

@@ -12,6 +12,7 @@ use crate::run_error::RunError;
 use crate::runner::{Runner, Saving};
 use crate::setup::{Data, Setup};
 use crate::simulation::{Resources, Workers, simulation};
+use crate::test_set::TestSet;
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
 use fedtvd_data::table::Schema;
@@ -58,7 +59,10 @@ impl Runner {
             schema.as_deref(),
         )?;
         let lines = directory.append(0)?;
-        Ok(Self::new(directory, experiment, Some(setup), rounds, lines))
+        let test_set = Some(TestSet::of(&setup, resources.workers));
+        let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
+        runner.test_set = test_set;
+        Ok(runner)
     }
 
     /// A run over a given fleet, after the rounds that its directory holds. A checkpoint is saved after every round.
@@ -155,7 +159,9 @@ impl Runner {
         }
         lines.truncate(round)?;
         let rolled_back = rollback::ended_at(&directory, round)?;
+        let test_set = Some(TestSet::of(&setup, resources.workers));
         let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
+        runner.test_set = test_set;
         runner.rolled_back_from = rolled_back.map(|rollback| rollback.from);
         runner.notes.extend(notes);
         runner.checkpoints = checkpoints;

@@ -100,6 +100,7 @@ impl Rounds {
         (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
         (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
         (record.chance, record.balanced) = (assessment.chance, assessment.balanced);
+        (record.macro_f1, record.missed_classes) = (assessment.macro_f1, assessment.missed_classes);
         (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
         record.classes = assessment.accuracy.map(|_| assessment.class_accuracy.len());
         if self.details && assessment.accuracy.is_some() {

@@ -5,6 +5,7 @@ use crate::directory::{CheckpointError, DirectoryError, FileError, HistoryError,
 use crate::rounds::RoundError;
 use crate::setup::SetupError;
 use crate::simulation::SimulationError;
+use crate::test_set::PredictionError;
 use thiserror::Error;
 
 /// Why a run cannot start, resume or end.
@@ -40,6 +41,9 @@ pub enum RunError {
     /// A round.
     #[error(transparent)]
     Round(#[from] RoundError),
+    /// The final model's predictions.
+    #[error("predicting the test set: {0}")]
+    Predictions(#[from] PredictionError),
     /// A server whose rounds do not change the model.
     #[error(
         "stopped after round {round}, the state is saved: {rounds} rounds in a row left the model unchanged, the last one \
@@ -83,6 +87,7 @@ impl RunError {
             | Self::Checkpoint(_)
             | Self::NoCheckpoint(_)
             | Self::Changed { .. }
+            | Self::Predictions(_)
             | Self::Unchanged { .. } => false,
         }
     }

@@ -4,15 +4,16 @@ use crate::collapse::{Detector, failed};
 use crate::configuration::Experiment;
 use crate::directory::files::write;
 use crate::directory::run_directory::Lines;
-use crate::directory::summary::{LAST, mean_accuracy, peak_memory};
-use crate::directory::{Checkpoints, RunDirectory, Summary, images};
+use crate::directory::summary::peak_memory;
+use crate::directory::test_predictions;
+use crate::directory::{Checkpoints, LastRounds, RunDirectory, Summary, images};
 use crate::fleet::FleetFailure;
 use crate::rounds::{RoundError, Rounds};
 use crate::run_error::RunError;
 use crate::setup::Setup;
+use crate::test_set::TestSet;
 use fedtvd_core::model::{ModelCard, Network};
 use fedtvd_core::round::RoundRecord;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -26,8 +27,7 @@ pub struct Runner {
     rounds: Rounds,
     lines: Lines,
     done: u32,
-    /// Accuracies after the last rounds; a long run must not grow with each round.
-    accuracies: VecDeque<Option<f64>>,
+    last: LastRounds,
     detector: Detector,
     /// Rounds in a row, in this process, that left the model unchanged.
     unchanged: u32,
@@ -43,6 +43,8 @@ pub struct Runner {
     /// The last round before the rollback that the next round follows.
     pub(crate) rolled_back_from: Option<u32>,
     pub(crate) notes: Vec<String>,
+    /// The test set of a simulation, whose predictions are stored at the end.
+    pub(crate) test_set: Option<TestSet>,
     /// The model's layers, if they are known.
     network: Option<Network>,
 }
@@ -96,7 +98,7 @@ impl Runner {
             rounds,
             lines,
             done: 0,
-            accuracies: VecDeque::new(),
+            last: LastRounds::default(),
             detector: Detector::default(),
             unchanged: 0,
             seconds: 0.0,
@@ -107,6 +109,7 @@ impl Runner {
             spent: Duration::ZERO,
             when: Saving::Interval,
             rolled_back_from: None,
+            test_set: None,
         }
     }
 
@@ -192,10 +195,7 @@ impl Runner {
 
     fn count(&mut self, record: &RoundRecord) {
         self.done += 1;
-        self.accuracies.push_back(record.accuracy);
-        if self.accuracies.len() > LAST {
-            self.accuracies.pop_front();
-        }
+        self.last.push(record);
         self.seconds += record.seconds;
         self.images += images(record, &self.experiment.run.local);
     }
@@ -222,13 +222,24 @@ impl Runner {
         self.lines.sync()?;
         let model = self.directory.file("model.safetensors");
         let card = self.card()?;
-        write(&model, &self.rounds.state().params.to_described_safetensors(card.as_ref()))?;
+        let params = self.rounds.state().params.clone();
+        write(&model, &params.to_described_safetensors(card.as_ref()))?;
+        let rounds = self.rounds_done();
+        // The trainers' memory is free for predicting.
+        drop(self.rounds);
+        if let Some(test_set) = &self.test_set {
+            write(&self.directory.file(test_predictions::FILE), &test_set.predictions(&params)?.to_bytes())?;
+        }
         let summary = Summary {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,
-            rounds: self.rounds_done(),
-            accuracy: self.accuracies.back().copied().flatten(),
-            last10_accuracy: mean_accuracy(&self.accuracies),
+            rounds,
+            accuracy: self.last.newest().and_then(|round| round.accuracy),
+            last10_accuracy: self.last.mean(|round| round.accuracy),
+            last10_balanced_accuracy: self.last.mean(|round| round.balanced_accuracy),
+            last10_macro_f1: self.last.mean(|round| round.macro_f1),
+            last10_loss: self.last.mean(|round| round.loss),
+            missed_classes: self.last.missed_classes(),
             collapsed: self.detector.verdict(),
             alarms: self.detector.alarms(),
             failed: self.detector.failed_updates().clone(),

@@ -1,8 +1,8 @@
 //! A run directory: the interface between running and reporting.
 //!
 //! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `rounds.jsonl`, `checkpoint/`,
-//! `model.safetensors`, `summary.json`; the last two when the run is done. `rolled-back/` if the run went back to an
-//! earlier round.
+//! `model.safetensors`, `predictions.npy` of a simulation, `summary.json`; the last three when the run is done.
+//! `rolled-back/` if the run went back to an earlier round.
 
 use crate::collapse::Detector;
 use crate::directory::files::{doing, make_folder, private, read_text, write};

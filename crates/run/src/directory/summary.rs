@@ -1,10 +1,9 @@
 //! `summary.json`: the result of a finished run.
 
 use crate::collapse::{Detector, FailedUpdates};
-use fedtvd_core::round::RoundRecord;
+use fedtvd_core::round::{MissedClass, RoundRecord};
 use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
 
 /// Number of final rounds that a result is averaged over, as in the paper.
 pub const LAST: usize = 10;
@@ -22,6 +21,18 @@ pub struct Summary {
     pub accuracy: Option<f64>,
     /// Mean accuracy of the last 10 rounds; null if the model was not evaluated in one of them.
     pub last10_accuracy: Option<f64>,
+    /// The same of balanced accuracy; null if it is not known in one of them.
+    #[serde(default)]
+    pub last10_balanced_accuracy: Option<f64>,
+    /// The same of macro F1.
+    #[serde(default)]
+    pub last10_macro_f1: Option<f64>,
+    /// The same of the mean cross-entropy.
+    #[serde(default)]
+    pub last10_loss: Option<f64>,
+    /// The classes of which no sample was classified correctly in any of the last 10 rounds; null if it is not known.
+    #[serde(default)]
+    pub missed_classes: Option<Vec<MissedClass>>,
     /// Why the result cannot be used: what collapsed, and when; null if nothing did.
     #[serde(default)]
     pub collapsed: Option<String>,
@@ -51,12 +62,6 @@ impl Summary {
         let (collapsed, alarms) = (detector.verdict(), detector.alarms());
         Self { collapsed, alarms, failed: detector.failed_updates().clone(), ..self }
     }
-}
-
-/// Mean accuracy of the last rounds; `None` if the model was not evaluated in one of them.
-pub(crate) fn mean_accuracy(accuracies: &VecDeque<Option<f64>>) -> Option<f64> {
-    let known: Vec<f64> = accuracies.iter().copied().collect::<Option<_>>()?;
-    Some(known.iter().sum::<f64>() / known.len().max(1) as f64)
 }
 
 /// Samples trained on in a round, by the steps that each accepted client made.
