@@ -36,6 +36,7 @@ pub mod runner;
 pub mod setup;
 pub mod simulation;
 pub mod start_model;
+mod test_set;
 pub mod verify;
 
 pub use extend::{ExtendError, extend};

@@ -116,7 +116,8 @@ mod tests {
     fn round(round: u32, accuracy: f64) -> RoundRecord {
         let clients = Spread { mean: accuracy, deviation: 0.0, worst_decile: accuracy };
         let loss = Some(1.0 - accuracy);
-        let validation = Some(Validation { samples: 10, accuracy, loss, balanced: None, clients });
+        let validation =
+            Some(Validation { samples: 10, accuracy, loss, balanced: None, macro_f1: None, clients });
         RoundRecord { round, accuracy: Some(1.0), validation, ..RoundRecord::default() }
     }
 

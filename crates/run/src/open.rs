@@ -13,6 +13,7 @@ use crate::runner::{Runner, Saving};
 use crate::setup::{Data, Setup};
 use crate::simulation::{Resources, SimulationError, Workers, simulation};
 use crate::start_model::StartModel;
+use crate::test_set::TestSet;
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
 use fedtvd_data::table::Schema;
@@ -60,8 +61,10 @@ impl Runner {
             &Inputs { partition: Some(&partition), schema: schema.as_deref(), start: start.file.as_deref() },
         )?;
         let lines = directory.append(0)?;
+        let test_set = experiment.evaluation.test.then(|| TestSet::of(&setup, resources.workers));
         let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
         runner.notes.extend(start.note);
+        runner.test_set = test_set;
         Ok(runner)
     }
 
@@ -159,7 +162,9 @@ impl Runner {
         }
         lines.truncate(round)?;
         let rolled_back = rollback::ended_at(&directory, round)?;
+        let test_set = Some(TestSet::of(&setup, resources.workers));
         let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
+        runner.test_set = test_set;
         runner.rolled_back_from = rolled_back.map(|rollback| rollback.from);
         runner.notes.extend(notes);
         runner.checkpoints = checkpoints;

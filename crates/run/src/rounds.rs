@@ -117,6 +117,7 @@ fn describe_evaluation(
 ) {
     (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
     (record.chance, record.balanced) = (assessment.chance, assessment.balanced);
+    (record.macro_f1, record.missed_classes) = (assessment.macro_f1, assessment.missed_classes);
     (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
     record.validation = holdouts.as_ref().and_then(Holdouts::validation);
     record.classes = match (assessment.accuracy, &holdouts) {

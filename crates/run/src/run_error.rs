@@ -6,6 +6,7 @@ use crate::extend::ExtendError;
 use crate::rounds::RoundError;
 use crate::setup::SetupError;
 use crate::simulation::SimulationError;
+use crate::test_set::PredictionError;
 use thiserror::Error;
 
 /// Why a run cannot start, resume or end.
@@ -44,6 +45,9 @@ pub enum RunError {
     /// A round.
     #[error(transparent)]
     Round(#[from] RoundError),
+    /// The final model's predictions.
+    #[error("predicting the test set: {0}")]
+    Predictions(#[from] PredictionError),
     /// A server whose rounds do not change the model.
     #[error(
         "stopped after round {round}, the state is saved: {rounds} rounds in a row left the model unchanged, the last one \
@@ -105,6 +109,7 @@ impl RunError {
             | Self::NoCheckpoint(_)
             | Self::Changed { .. }
             | Self::Extended { .. }
+            | Self::Predictions(_)
             | Self::Unchanged { .. } => false,
         }
     }

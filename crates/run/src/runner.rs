@@ -5,16 +5,17 @@ use crate::configuration::Experiment;
 use crate::directory::BestModel;
 use crate::directory::files::write;
 use crate::directory::run_directory::Lines;
-use crate::directory::summary::{LAST, mean_of_last, peak_memory};
-use crate::directory::{Checkpoints, RunDirectory, Summary, images};
+use crate::directory::summary::peak_memory;
+use crate::directory::test_predictions;
+use crate::directory::{Checkpoints, LastRounds, RunDirectory, Summary, images};
 use crate::fleet::FleetFailure;
 use crate::monitor::{Best, Monitor};
 use crate::rounds::{RoundError, Rounds};
 use crate::run_error::RunError;
 use crate::setup::Setup;
+use crate::test_set::TestSet;
 use fedtvd_core::model::{ModelCard, Network};
 use fedtvd_core::round::RoundRecord;
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -28,8 +29,7 @@ pub struct Runner {
     rounds: Rounds,
     lines: Lines,
     done: u32,
-    /// The last rounds; a long run must not grow with each round.
-    last: VecDeque<LastRound>,
+    last: LastRounds,
     pub(crate) monitor: Monitor,
     best_model: BestModel,
     detector: Detector,
@@ -47,15 +47,10 @@ pub struct Runner {
     /// The last round before the rollback that the next round follows.
     pub(crate) rolled_back_from: Option<u32>,
     pub(crate) notes: Vec<String>,
+    /// The test set of a simulation, whose predictions are stored at the end.
+    pub(crate) test_set: Option<TestSet>,
     /// The model's layers, if they are known.
     network: Option<Network>,
-}
-
-/// What the result needs of one of the last rounds.
-struct LastRound {
-    round: u32,
-    accuracy: Option<f64>,
-    validation: Option<f64>,
 }
 
 /// How often the state is saved.
@@ -105,7 +100,7 @@ impl Runner {
             rounds,
             lines,
             done: 0,
-            last: VecDeque::new(),
+            last: LastRounds::new(experiment.evaluation),
             monitor: Monitor::new(experiment.evaluation),
             best_model: BestModel::new(directory.file("best.safetensors")),
             detector: Detector::default(),
@@ -118,6 +113,7 @@ impl Runner {
             spent: Duration::ZERO,
             when: Saving::Interval,
             rolled_back_from: None,
+            test_set: None,
             directory,
             experiment,
         }
@@ -210,24 +206,10 @@ impl Runner {
     /// Takes in a round; returns whether it is the best so far.
     fn count(&mut self, record: &RoundRecord) -> bool {
         self.done += 1;
-        self.last.push_back(LastRound {
-            round: record.round,
-            accuracy: record.accuracy,
-            validation: { record.validation.as_ref() }
-                .and_then(|validation| self.experiment.evaluation.metric.of_validation(validation)),
-        });
-        if self.last.len() > LAST {
-            self.last.pop_front();
-        }
+        self.last.push(record);
         self.seconds += record.seconds;
         self.images += images(record, &self.experiment.run.local);
         self.monitor.observe(record)
-    }
-
-    /// A mean over the evaluated ones of the last rounds.
-    fn mean_of_last(&self, value: fn(&LastRound) -> Option<f64>) -> Option<f64> {
-        let due = self.last.iter().filter(|last| self.experiment.evaluation.due(last.round));
-        mean_of_last(due.map(value))
     }
 
     /// Lines first: a checkpoint must not be ahead of them.
@@ -254,18 +236,28 @@ impl Runner {
         self.lines.sync()?;
         let card = self.card()?;
         self.best_model.write(card.as_ref())?;
-        let layout = &self.rounds.state().params.layout;
-        let best =
-            self.monitor.best().map(|best| Best { model: self.best_model.path(layout), ..best.clone() });
+        let params = self.rounds.state().params.clone();
+        let best = self.monitor.best();
+        let best = best.map(|best| Best { model: self.best_model.path(&params.layout), ..best.clone() });
         let model = self.directory.file("model.safetensors");
-        write(&model, &self.rounds.state().params.to_described_safetensors(card.as_ref()))?;
+        write(&model, &params.to_described_safetensors(card.as_ref()))?;
+        let rounds = self.rounds_done();
+        // The trainers' memory is free for predicting.
+        drop(self.rounds);
+        if let Some(test_set) = &self.test_set {
+            write(&self.directory.file(test_predictions::FILE), &test_set.predictions(&params)?.to_bytes())?;
+        }
         let summary = Summary {
             strategy: self.experiment.run.strategy.label.clone(),
             seed: self.experiment.seed,
-            rounds: self.rounds_done(),
-            accuracy: self.last.back().and_then(|last| last.accuracy),
-            last10_accuracy: self.mean_of_last(|last| last.accuracy),
-            last10_validation: self.mean_of_last(|last| last.validation),
+            rounds,
+            accuracy: self.last.newest().and_then(|round| round.accuracy),
+            last10_accuracy: self.last.mean(|round| round.accuracy),
+            last10_balanced_accuracy: self.last.mean(|round| round.balanced_accuracy),
+            last10_macro_f1: self.last.mean(|round| round.macro_f1),
+            last10_loss: self.last.mean(|round| round.loss),
+            missed_classes: self.last.missed_classes(),
+            last10_validation: self.last.mean(|round| round.validation),
             best,
             stopped: self.monitor.stopped().cloned(),
             collapsed: self.detector.verdict(),

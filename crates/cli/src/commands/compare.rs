@@ -16,7 +16,8 @@ use fedtvd_lab::report::compact_table::{compact_legend, compact_table};
 use fedtvd_lab::report::findings::{Report, ReportOptions, SettingReport};
 use fedtvd_lab::report::heading::{heading_of_config, samples};
 use fedtvd_lab::runs::collection::Collection;
-use fedtvd_lab::stats::summary::{StrategySummary, SummaryOptions, mean_curve};
+use fedtvd_lab::stats::row::StrategySummary;
+use fedtvd_lab::stats::summary::{SummaryOptions, mean_curve};
 use fedtvd_run::configuration::{Config, Value};
 use fedtvd_run::directory::Summary;
 use serde::Serialize;
@@ -211,7 +212,7 @@ fn heading(config: &Config, comparison: &Comparison, population: &Population) ->
 
 fn text(part: &SettingReport, runs: &[Summary], page: &Path) -> String {
     let mut text = table_and_legend(part);
-    part.setting.notes.iter().for_each(|note| text += &format!("{note}\n"));
+    part.setting.notes.iter().chain(&part.test_set).for_each(|note| text += &format!("{note}\n"));
     text += &curves_and_verdict(part);
     let collapsed = runs.iter().filter(|run| run.collapsed.is_some()).count();
     if collapsed > 0 {
@@ -231,7 +232,7 @@ fn table_and_legend(part: &SettingReport) -> String {
 }
 
 fn curves_and_verdict(part: &SettingReport) -> String {
-    let means: Vec<Vec<f64>> =
+    let means: Vec<Vec<Option<f64>>> =
         part.setting.strategies.iter().map(|strategy| mean_curve(&strategy.records)).collect();
     format!("{}{}\n", curves_text(&means, 70, 14), verdict(part, part.setting.seeds().len()))
 }

@@ -1,14 +1,18 @@
 //! `fedtvd run [CONFIG]`: runs one experiment.
 
 use crate::ignored;
-use crate::request::{Configured, Failure, Output, Resources, per_cent, plural, quoted, unused_folder};
+use crate::request::{
+    Configured, Failure, Output, Resources, mean_loss, per_cent, plural, quoted, unused_folder,
+};
 use crate::terminal::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_data::set::known;
 use fedtvd_lab::report::heading::last_rounds;
+use fedtvd_lab::report::missed::{both_accuracies, missed};
+use fedtvd_lab::runs::class_names::class_names;
 use fedtvd_run::configuration::{Config, Experiment, Value};
-use fedtvd_run::directory::{LAST, Summary};
+use fedtvd_run::directory::{LAST, RunDirectory, Summary};
 use fedtvd_run::estimate::{Estimate, EstimateError, estimate};
 use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup};
@@ -125,7 +129,7 @@ fn finished(summary: &Summary) -> String {
     let best = summary.best.as_ref().map_or(String::new(), best);
     format!(
         "{}, seed {}: accuracy {} ({}), {} after round {}\n\
-         {:.0} s · {:.0} samples/s{memory}\n\
+         {}{}{:.0} s · {:.0} samples/s{memory}\n\
          {stopped}{best}{failed}{alarms}\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
@@ -134,6 +138,8 @@ fn finished(summary: &Summary) -> String {
         last_rounds(LAST.min(summary.rounds as usize)),
         per_cent(summary.accuracy, 2),
         summary.rounds,
+        other_metrics(summary),
+        missed_classes(summary),
         summary.seconds,
         summary.images_per_second,
         summary.directory,
@@ -151,6 +157,32 @@ fn best(best: &Best) -> String {
     });
     let model = best.model.as_ref().map_or(String::new(), |model| format!("   ({model})"));
     format!("Best:  round {} by validation: {} {value}{test}{model}\n", best.round, best.metric)
+}
+
+/// Balanced accuracy, macro F1 and loss, as far as they are known.
+fn other_metrics(summary: &Summary) -> String {
+    let classes = summary.last10_balanced_accuracy.zip(summary.last10_macro_f1);
+    let classes = classes.map(|(balanced, f1)| {
+        format!("balanced accuracy {}, macro F1 {}", per_cent(Some(balanced), 2), per_cent(Some(f1), 2))
+    });
+    let loss = summary.last10_loss.map(|loss| format!("loss {}", mean_loss(Some(loss))));
+    let known: Vec<String> = [classes, loss].into_iter().flatten().collect();
+    if known.is_empty() { String::new() } else { format!("{}\n", known.join(", ")) }
+}
+
+/// The classes that the model never predicts correctly, in one sentence.
+fn missed_classes(summary: &Summary) -> String {
+    let classes = summary.missed_classes.as_deref().unwrap_or_default();
+    let (Some(accuracy), false) = (summary.last10_accuracy, classes.is_empty()) else {
+        return String::new();
+    };
+    let directory = RunDirectory::open(Path::new(&summary.directory)).ok();
+    let names = directory.and_then(|directory| {
+        let config = Config::parse(&directory.config().ok()?).ok()?;
+        class_names(&directory, &config)
+    });
+    let accuracies = both_accuracies(accuracy, summary.last10_balanced_accuracy);
+    format!("{}: {accuracies}\n", missed(classes, names.as_deref()))
 }
 
 /// Whether the run's data can be read here; those of a federation may be at its sites only.

@@ -8,6 +8,7 @@ mod data;
 mod false_models;
 mod federation;
 mod hospitals;
+mod imbalance;
 mod json;
 mod obstacles;
 mod operations;

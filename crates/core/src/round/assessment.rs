@@ -12,8 +12,11 @@
 //! client, and without their counts only liars would be heard.
 
 use crate::median::median;
+use crate::round::balanced::trimmed_class_accuracies;
 use crate::round::hardened::{LEAST, size_weights};
-use crate::round::{Balanced, Mode};
+use crate::round::macro_f1::{macro_f1, trimmed_macro_f1};
+use crate::round::missed_classes::missed_classes;
+use crate::round::{Balanced, MissedClass, Mode};
 use crate::train::Evaluation;
 
 /// The quality of a model. Fractions; all `None` or empty if nobody could evaluate it.
@@ -29,6 +32,10 @@ pub struct Assessment {
     pub class_accuracy: Vec<Option<f64>>,
     /// Mean of the accuracies of the classes, if they are known.
     pub balanced: Option<Balanced>,
+    /// Mean of the F1 scores of the classes, if the confusion matrix is known.
+    pub macro_f1: Option<f64>,
+    /// The classes with samples of which none was classified correctly, if the accuracies of the classes are known.
+    pub missed_classes: Option<Vec<MissedClass>>,
     /// Median of the clients' accuracies, if they evaluated the model.
     pub median_accuracy: Option<f64>,
     /// Median of the clients' mean losses, if they evaluated the model; `None` if it is not finite.
@@ -41,12 +48,19 @@ impl From<&Evaluation> for Assessment {
         if evaluation.samples() == 0 {
             return Self::default();
         }
-        let class_accuracy = evaluation.class_accuracies();
+        let (class_accuracy, classes) = (evaluation.class_accuracies(), evaluation.confusion.len().isqrt());
+        let confusion: Vec<f64> = evaluation.confusion.iter().map(|&count| count as f64).collect();
+        let total = evaluation.samples() as f64;
         Self {
             accuracy: Some(evaluation.accuracy()),
             loss: Some(evaluation.mean_loss()).filter(|loss| loss.is_finite()),
             chance: Some(evaluation.chance()),
             balanced: Balanced::of(&class_accuracy),
+            macro_f1: macro_f1(&confusion, classes),
+            missed_classes: Some(missed_classes(
+                &class_accuracy,
+                rows(&confusion, classes).map(|row| row / total),
+            )),
             class_accuracy,
             median_accuracy: None,
             median_loss: None,
@@ -118,16 +132,25 @@ impl Assessment {
         };
         let mixed = mixed_confusion(&weights, &found);
         let chance = mixed.as_ref().and_then(|mixed| rows(mixed, classes).reduce(f64::max));
+        let macro_f1 = match mode {
+            Mode::Paper => mixed.as_ref().and_then(|mixed| macro_f1(mixed, classes)),
+            Mode::Hardened => trimmed_macro_f1(classes, &found),
+        };
+        let shares = mixed.as_ref().map(|mixed| rows(mixed, classes).collect::<Vec<_>>());
         let class_accuracy =
             mixed.map_or_else(|| vec![None; classes], |mixed| class_accuracies(&mixed, classes));
+        // What a single client cannot change.
+        let trusted = match mode {
+            Mode::Paper => class_accuracy.clone(),
+            Mode::Hardened => trimmed_class_accuracies(classes, &found).unwrap_or_default(),
+        };
         Self {
             accuracy: Some(accuracy),
             loss: loss.filter(|loss| loss.is_finite()),
             chance,
-            balanced: match mode {
-                Mode::Paper => Balanced::of(&class_accuracy),
-                Mode::Hardened => Balanced::trimmed(classes, &found),
-            },
+            balanced: Balanced::of(&trusted),
+            macro_f1,
+            missed_classes: shares.map(|shares| missed_classes(&trusted, shares)),
             class_accuracy,
             median_accuracy: median(found.iter().map(|found| found.accuracy()).collect()),
             median_loss: median_loss.filter(|loss| loss.is_finite()),
@@ -209,11 +232,27 @@ mod tests {
             let all = Assessment::by_clients(mode, 2, [&open, &open, &open, &open]);
             assert_eq!((all.chance, all.class_accuracy), (Some(0.5), vec![Some(1.0), Some(0.0)]));
             assert_eq!(all.balanced, Some(Balanced { accuracy: 0.5, classes: 2 }));
+            // Class 1 is never predicted: F1 is 2 · 50 / 150 and 0.
+            assert!((all.macro_f1.unwrap() - 1.0 / 3.0).abs() < 1e-15, "{mode:?}: {:?}", all.macro_f1);
+            assert_eq!(all.missed_classes, Some(vec![MissedClass { class: 1, share: 0.5 }]));
             let mixed = Assessment::by_clients(mode, 2, [&open, &closed, &open, &open]);
             assert!((mixed.accuracy.unwrap() - 0.625).abs() < 1e-12, "{mixed:?}");
             assert_eq!((mixed.chance, mixed.class_accuracy), (None, vec![None, None]));
-            assert_eq!(mixed.balanced, None);
+            assert_eq!((mixed.balanced, mixed.macro_f1, mixed.missed_classes), (None, None, None));
         }
+    }
+
+    #[test]
+    fn one_client_cannot_hide_a_missed_class_in_hardened_mode() {
+        let (honest, liar) = (evaluation([80, 20], [80, 0], 10.0), evaluation([80, 20], [80, 20], 10.0));
+        let hardened = Assessment::by_clients(Mode::Hardened, 2, [&honest, &liar, &honest, &honest]);
+        let missed = hardened.missed_classes.unwrap();
+        assert!(
+            matches!(missed.as_slice(), [MissedClass { class: 1, share }] if (share - 0.2).abs() < 1e-12),
+            "{missed:?}"
+        );
+        let paper = Assessment::by_clients(Mode::Paper, 2, [&honest, &liar, &honest, &honest]);
+        assert_eq!(paper.missed_classes, Some(Vec::new()));
     }
 
     #[test]

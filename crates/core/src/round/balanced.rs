@@ -28,25 +28,28 @@ impl Balanced {
         let classes = known.len();
         (classes > 1).then(|| Self { accuracy: known.iter().sum::<f64>() / classes as f64, classes })
     }
+}
 
-    /// Of the confusion matrices of clients that may lie; `None` if one of them is not disclosed.
-    pub(super) fn trimmed(classes: usize, found: &[&ClientEvaluation]) -> Option<Self> {
-        let matrices: Vec<&Vec<u64>> =
-            found.iter().map(|found| found.confusion.as_ref()).collect::<Option<_>>()?;
-        let accuracy = |class: usize| {
-            let own = |matrix: &&Vec<u64>| {
-                let row = matrix.get(class * classes..(class + 1) * classes)?;
-                let total: f64 = row.iter().map(|&count| count as f64).sum();
-                (total > 0.0).then(|| row[class] as f64 / total)
-            };
-            trimmed_mean(matrices.iter().filter_map(own).collect())
+/// The accuracy of each class by the confusion matrices of clients that may lie; `None` if one of them is not disclosed.
+pub(super) fn trimmed_class_accuracies(
+    classes: usize,
+    found: &[&ClientEvaluation],
+) -> Option<Vec<Option<f64>>> {
+    let matrices: Vec<&Vec<u64>> =
+        found.iter().map(|found| found.confusion.as_ref()).collect::<Option<_>>()?;
+    let accuracy = |class: usize| {
+        let own = |matrix: &&Vec<u64>| {
+            let row = matrix.get(class * classes..(class + 1) * classes)?;
+            let total: f64 = row.iter().map(|&count| count as f64).sum();
+            (total > 0.0).then(|| row[class] as f64 / total)
         };
-        Self::of(&(0..classes).map(accuracy).collect::<Vec<_>>())
-    }
+        trimmed_mean(matrices.iter().filter_map(own).collect())
+    };
+    Some((0..classes).map(accuracy).collect())
 }
 
 /// The mean without the lowest and the highest value; `None` for fewer than three values.
-fn trimmed_mean(mut values: Vec<f64>) -> Option<f64> {
+pub(super) fn trimmed_mean(mut values: Vec<f64>) -> Option<f64> {
     if values.len() < LEAST {
         return None;
     }
@@ -65,6 +68,10 @@ mod tests {
         Evaluation { loss: 1.0, confusion: vec![right0, zeros - right0, ones - right1, right1] }.into()
     }
 
+    fn trimmed(found: &[&ClientEvaluation]) -> Option<Balanced> {
+        Balanced::of(&trimmed_class_accuracies(2, found)?)
+    }
+
     #[test]
     fn a_rare_class_counts_as_much_as_a_frequent_one() {
         let of = Balanced::of(&[Some(0.9), None, Some(0.3)]).unwrap();
@@ -74,7 +81,7 @@ mod tests {
 
     #[test]
     fn one_client_can_neither_raise_nor_lower_the_balanced_accuracy() {
-        let trimmed = |all: [&ClientEvaluation; 4]| Balanced::trimmed(2, &all).unwrap().accuracy;
+        let trimmed = |all: [&ClientEvaluation; 4]| trimmed(&all).unwrap().accuracy;
         let (dead, good) = (evaluation([990, 10], [990, 0]), evaluation([990, 10], [990, 8]));
         let (praise, blame) =
             (evaluation([5, 1_000_000], [5, 1_000_000]), evaluation([5, 1_000_000], [0, 0]));
@@ -85,9 +92,9 @@ mod tests {
     #[test]
     fn a_class_at_fewer_than_three_clients_is_left_out_and_an_undisclosed_matrix_hides_all() {
         let (both, zeros) = (evaluation([10, 10], [10, 10]), evaluation([10, 0], [10, 0]));
-        assert_eq!(Balanced::trimmed(2, &[&both, &both, &zeros]), None);
-        assert!(Balanced::trimmed(2, &[&both, &both, &both]).is_some());
+        assert_eq!(trimmed(&[&both, &both, &zeros]), None);
+        assert!(trimmed(&[&both, &both, &both]).is_some());
         let closed = ClientEvaluation { confusion: None, ..both.clone() };
-        assert_eq!(Balanced::trimmed(2, &[&both, &both, &both, &closed]), None);
+        assert_eq!(trimmed(&[&both, &both, &both, &closed]), None);
     }
 }

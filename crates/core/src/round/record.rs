@@ -1,7 +1,9 @@
 //! The record of a round: one type from aggregation to the tables, and one line of `rounds.jsonl`.
 
 use crate::labels::{Reference, Statistic, tvd};
-use crate::round::{Balanced, Checked, ClientFailure, ClientId, Drift, Job, Profile, State, Validation};
+use crate::round::{
+    Balanced, Checked, ClientFailure, ClientId, Drift, Job, MissedClass, Profile, State, Validation,
+};
 use crate::rules::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -22,6 +24,12 @@ pub struct RoundRecord {
     /// Mean of the accuracies of the classes; null where `chance` is, and for fewer than two classes.
     #[serde(default)]
     pub balanced: Option<Balanced>,
+    /// Mean of the F1 scores of the classes; null where `chance` is.
+    #[serde(default)]
+    pub macro_f1: Option<f64>,
+    /// The classes with samples of which none was classified correctly; null where `chance` is.
+    #[serde(default)]
+    pub missed_classes: Option<Vec<MissedClass>>,
     /// Number of classes that the model distinguishes; null if it was not evaluated, and in records of earlier versions.
     #[serde(default)]
     pub classes: Option<usize>,

@@ -1,7 +1,7 @@
 //! Validation: what the clients' hold-outs say about the global model. It is there to choose by (hyperparameters, the best round, when
 //! to stop), so that the test set is left for the result.
 
-use crate::round::{Balanced, ClientEvaluation, ClientId, Spread};
+use crate::round::{Assessment, Balanced, ClientEvaluation, ClientId, Spread};
 use crate::train::Evaluation;
 use serde::{Deserialize, Serialize};
 
@@ -25,6 +25,8 @@ pub struct Validation {
     pub loss: Option<f64>,
     /// Mean of the accuracies of the classes; null for fewer than two classes.
     pub balanced: Option<Balanced>,
+    /// Mean of the F1 scores of the classes.
+    pub macro_f1: Option<f64>,
     /// Accuracy over clients, each on its own hold-out.
     pub clients: Spread,
 }
@@ -35,11 +37,13 @@ impl Holdouts {
         if self.clients.is_empty() || self.total.samples() == 0 {
             return None;
         }
+        let Assessment { accuracy, loss, balanced, macro_f1, .. } = Assessment::from(&self.total);
         Some(Validation {
             samples: self.total.samples(),
-            accuracy: self.total.accuracy(),
-            loss: Some(self.total.mean_loss()).filter(|loss| loss.is_finite()),
-            balanced: Balanced::of(&self.total.class_accuracies()),
+            accuracy: accuracy?,
+            loss,
+            balanced,
+            macro_f1,
             clients: Spread::of(self.clients.iter().map(|(_, own)| own.accuracy()).collect()),
         })
     }

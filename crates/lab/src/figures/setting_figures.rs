@@ -54,12 +54,28 @@ pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figu
         Some(figure(name, &file, &inline))
     };
     let mut missing = Vec::new();
+    let balanced = curve(
+        ["balanced", "Balanced accuracy"],
+        "Balanced accuracy (mean over classes) over rounds, mean over seeds ± standard deviation",
+        Unit::Percent,
+        &|run| recorded(&run.balanced),
+    );
+    if balanced.is_none() {
+        missing.push("Balanced accuracy is not shown: some runs did not record it.".to_owned());
+    }
     let mut all = vec![
         curve(
             ["accuracy", "Accuracy"],
             "Accuracy over rounds, mean over seeds ± standard deviation",
             Unit::Percent,
             &|run| Some(run.accuracy.clone()),
+        ),
+        balanced,
+        curve(
+            ["loss", "Loss"],
+            "Mean cross-entropy on the test samples over rounds, mean over seeds ± standard deviation",
+            Unit::Plain,
+            &|run| recorded(&run.losses),
         ),
         curve(
             ["effective", "Effective clients"],
@@ -115,8 +131,12 @@ pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figu
 
 /// A component of the drift in every round; `None` if no round recorded it.
 fn drift(record: &Record, part: fn(&Drift) -> f64) -> Option<Vec<Option<f64>>> {
-    let rounds: Vec<Option<f64>> = record.drift.iter().map(|drift| drift.as_ref().map(part)).collect();
-    rounds.iter().any(Option::is_some).then_some(rounds)
+    recorded(&record.drift.iter().map(|drift| drift.as_ref().map(part)).collect::<Vec<_>>())
+}
+
+/// The values of every round; `None` if no round recorded one.
+fn recorded(rounds: &[Option<f64>]) -> Option<Vec<Option<f64>>> {
+    rounds.iter().any(Option::is_some).then(|| rounds.to_vec())
 }
 
 /// A series per strategy; `None` unless every run has one.

@@ -1,10 +1,10 @@
 //! A report's numbers as CSV: a line per strategy, and accuracy over rounds.
 
 use crate::report::findings::Report;
-use crate::stats::summary::Row;
+use crate::stats::row::Row;
 
 /// Columns of `table.csv`.
-const COLUMNS: [&str; 27] = [
+const COLUMNS: [&str; 39] = [
     "setting",
     "strategy",
     "seeds",
@@ -32,6 +32,18 @@ const COLUMNS: [&str; 27] = [
     "alarms",
     "updates",
     "failed_updates",
+    "simultaneous_low",
+    "simultaneous_high",
+    "p_bonferroni",
+    "seed_error",
+    "row_error",
+    "balanced_accuracy",
+    "balanced_std",
+    "macro_f1",
+    "macro_f1_std",
+    "loss",
+    "loss_std",
+    "missed_classes",
 ];
 
 /// `table.csv`: a line per setting and strategy. Accuracies are fractions; values that do not apply are empty.
@@ -66,6 +78,18 @@ pub(super) fn table(report: &Report) -> String {
             row.alarms.to_string(),
             row.updates.to_string(),
             row.failed_updates.to_string(),
+            field(line.simultaneous_low),
+            field(line.simultaneous_high),
+            field(line.p_bonferroni),
+            field(row.seed_error),
+            field(row.row_error),
+            field(line.balanced_accuracy),
+            field(line.balanced_std),
+            field(line.macro_f1),
+            field(line.macro_f1_std),
+            field(line.loss),
+            field(line.loss_std),
+            line.missed_classes.iter().map(usize::to_string).collect::<Vec<_>>().join(" "),
         ]
     };
     let rows = report.parts.iter().flat_map(|part| part.rows.iter().map(|row| (&part.setting.title, row)));

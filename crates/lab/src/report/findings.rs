@@ -5,14 +5,18 @@ use crate::figures::{
     Figure, Medium, distinct, illustration, number_equal_names, papers_clients, setting_figures, svg,
 };
 use crate::report::heading::{heading, population};
+use crate::report::missed::missed_by;
 use crate::report::table::Table;
+use crate::report::test_set::test_set;
 use crate::report::timing::Timing;
 use crate::report::troubles::{collapsed, troubles};
 use crate::report::{clients, commands, csv, latex, markdown, page};
 use crate::runs::collection::Collection;
 use crate::runs::record::{Record, Unfinished};
 use crate::runs::setting::{Setting, place};
-use crate::stats::summary::{Deviation, LAST, MIN_SEEDS_FOR_P, Row, SummaryOptions, rows};
+use crate::stats::difference::MIN_SEEDS;
+use crate::stats::row::Row;
+use crate::stats::summary::{Deviation, LAST, SummaryOptions, rows};
 use crate::stats::verdict::{listed, verdict, verdict_over_settings};
 use fedtvd_run::configuration::Value;
 use std::fmt::Write as _;
@@ -57,6 +61,10 @@ pub struct SettingReport {
     pub verdict: String,
     /// A note for each strategy with collapsed seeds; the setting has them among its notes.
     pub collapsed: Vec<String>,
+    /// A note for each strategy with classes that it never predicts correctly; the setting has them among its notes.
+    pub missed: Vec<String>,
+    /// Whether the uncertainty of the test set is part of the intervals, in one sentence; `None` if there are none.
+    pub test_set: Option<String>,
     /// Its figures.
     pub figures: Vec<Figure>,
     /// Why figures are missing, a sentence for each.
@@ -128,8 +136,9 @@ impl Report {
 }
 
 fn part(mut setting: Setting, labels: &[String], options: &ReportOptions) -> SettingReport {
-    let collapsed = collapsed(&setting.strategies);
-    setting.notes.extend(collapsed.iter().cloned().chain(troubles(&setting.strategies)));
+    let (collapsed, missed) = (collapsed(&setting.strategies), missed_by(&setting.strategies));
+    let notes = collapsed.iter().chain(&missed).cloned();
+    setting.notes.extend(notes.chain(troubles(&setting.strategies)));
     let rows = rows(&setting, &options.summary);
     let (figures, missing) = setting_figures(&setting, labels);
     let line = heading(&setting);
@@ -137,7 +146,9 @@ fn part(mut setting: Setting, labels: &[String], options: &ReportOptions) -> Set
         heading: population(&setting).map_or(line.clone(), |more| format!("{line}\n{more}")),
         table: Table::new(&rows, &options.summary),
         verdict: verdict(&rows),
+        test_set: test_set(&rows),
         collapsed,
+        missed,
         commands: commands::commands(&setting),
         figures,
         missing,
@@ -196,9 +207,11 @@ fn method(options: &SummaryOptions) -> String {
     let _ = write!(
         text,
         "Differences are paired: with the same seed, all strategies have the same split, initial model and cohorts. \
-         Confidence intervals are for single comparisons; p-values are corrected for all comparisons of a setting by \
-         Holm's method. A difference is significant if its corrected p is below 0.05. With fewer than \
-         {MIN_SEEDS_FOR_P} seeds, p is computed in the same way but not shown."
+         A difference is significant if its confidence interval excludes 0. The intervals of a table hold together with 95 % \
+         confidence (Bonferroni's method, Student's t); p-values are corrected in the same way and agree with them. Both assume \
+         that differences between seeds are about normal, which few seeds cannot show, and need {MIN_SEEDS} shared seeds. Where \
+         all seeds share one test set, the standard error is the root of the sum of two squares: the error over seeds, and \
+         that of a paired bootstrap over test rows with the final models."
     );
     text
 }

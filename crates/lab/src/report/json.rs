@@ -5,7 +5,7 @@ use crate::report::findings::{Report, SettingReport};
 use crate::report::timing::Timing;
 use crate::runs::record::Unfinished;
 use crate::runs::setting::shown;
-use crate::stats::summary::Row;
+use crate::stats::row::Row;
 use serde::Serialize;
 
 /// What `report --json` prints.
@@ -28,6 +28,7 @@ struct SettingView<'a> {
     seeds: Vec<u64>,
     baseline: Option<&'a str>,
     verdict: &'a str,
+    test_set: Option<&'a str>,
     strategies: &'a [Row],
     clients: Vec<ClientLine<'a>>,
     notes: &'a [String],
@@ -58,6 +59,7 @@ fn setting(part: &SettingReport) -> SettingView<'_> {
         seeds: part.setting.seeds(),
         baseline: baseline.map(|row| row.line.strategy.as_str()),
         verdict: &part.verdict,
+        test_set: part.test_set.as_deref(),
         strategies: &part.rows,
         clients: noteworthy(part),
         notes: &part.setting.notes,

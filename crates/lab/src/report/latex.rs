@@ -1,8 +1,8 @@
 //! Tables for papers: LaTeX with booktabs, best accuracy in bold, second best underlined.
 
+use crate::report::cells::Rank;
 use crate::report::findings::{Report, SettingReport};
 use crate::report::markdown::column;
-use crate::report::table::Rank;
 use crate::report::troubles::MARK;
 use std::fmt::Write as _;
 
@@ -16,7 +16,8 @@ pub(super) fn table(report: &Report) -> String {
                 parts.iter().map(|part| column(part, &report.labels)).collect();
             let titled = |part: &SettingReport| {
                 let title = part.setting.title.clone();
-                part.collapsed.iter().map(move |note| format!("{note}, {title}")).collect::<Vec<_>>()
+                let notes = part.collapsed.iter().chain(&part.missed);
+                notes.map(move |note| format!("{note}, {title}")).collect::<Vec<_>>()
             };
             tabular(&heads, &report.labels, &columns)
                 + &footnotes(&parts.iter().flat_map(titled).collect::<Vec<_>>())
@@ -26,13 +27,13 @@ pub(super) fn table(report: &Report) -> String {
 
 /// The table of one setting.
 pub(super) fn setting(part: &SettingReport) -> String {
-    let heads: Vec<String> = part.table.columns.iter().map(|column| column.head.clone()).collect();
+    let heads: Vec<String> = part.table.main_columns().map(|column| column.head.clone()).collect();
     let cells = part
         .table
-        .columns
-        .iter()
+        .main_columns()
         .map(|column| column.cells.iter().map(|cell| (cell.text.clone(), cell.rank)).collect::<Vec<_>>());
-    tabular(&heads, &part.table.labels, &cells.collect::<Vec<_>>()) + &footnotes(&part.collapsed)
+    tabular(&heads, &part.table.labels, &cells.collect::<Vec<_>>())
+        + &footnotes(&[part.collapsed.clone(), part.missed.clone()].concat())
 }
 
 fn tabular(heads: &[String], labels: &[String], columns: &[Vec<(String, Option<Rank>)>]) -> String {
@@ -72,6 +73,7 @@ fn number(text: &str) -> String {
             '—' => out.push_str("--"),
             '±' => out.push_str("$\\pm$"),
             MARK => out.push_str("$^\\dagger$"),
+            '‡' => out.push_str("$^\\ddagger$"),
             '+' | '-' if letters.peek().is_some_and(char::is_ascii_digit) => out += &format!("${letter}$"),
             '<' => out.push_str("$<$"),
             _ => out += &escaped(&letter.to_string()),

@@ -1,18 +1,19 @@
 //! A report in Markdown, and as text for a terminal.
 
+use crate::report::cells::{Rank, accuracies};
 use crate::report::compact_table::{compact_legend, compact_table};
 use crate::report::findings::{Report, SettingReport};
-use crate::report::table::{Rank, Table, accuracies};
+use crate::report::table::Table;
 use crate::report::text_table::text_table;
 use std::fmt::Write as _;
 
 /// A setting's table; the best accuracy is bold.
 pub fn table(table: &Table) -> String {
     let heads: Vec<String> = std::iter::once("strategy".to_owned())
-        .chain(table.columns.iter().map(|column| escaped(&column.head)))
+        .chain(table.main_columns().map(|column| escaped(&column.head)))
         .collect();
     let line = |(place, label): (usize, &String)| -> Vec<String> {
-        let cells = table.columns.iter().map(|column| &column.cells[place]);
+        let cells = table.main_columns().map(|column| &column.cells[place]);
         std::iter::once(escaped(label)).chain(cells.map(|cell| marked(&cell.text, cell.rank))).collect()
     };
     text_table(1, &heads, &table.labels.iter().enumerate().map(line).collect::<Vec<_>>())
@@ -76,7 +77,7 @@ pub fn terminal(report: &Report, compact: bool) -> String {
         }
         let table = if compact { compact_table(part, &[]) } else { table(&part.table) };
         let _ = writeln!(text, "{}\n{table}{}\n", part.heading, part.verdict);
-        part.setting.notes.iter().for_each(|note| text += &format!("{note}\n"));
+        part.setting.notes.iter().chain(&part.test_set).for_each(|note| text += &format!("{note}\n"));
     }
     if let (true, Some(part)) = (compact, report.parts.first()) {
         let _ = writeln!(text, "{}", compact_legend(part));
@@ -96,7 +97,7 @@ pub fn page(report: &Report) -> String {
             let _ = writeln!(text, "## {}\n\n{}\n", escaped(&part.setting.title), part.verdict);
         }
         let _ = writeln!(text, "{}\n\n{}", part.heading.replace('\n', "\n\n"), table(&part.table));
-        part.setting.notes.iter().for_each(|note| text += &format!("{note}\n\n"));
+        part.setting.notes.iter().chain(&part.test_set).for_each(|note| text += &format!("{note}\n\n"));
         for figure in &part.figures {
             let _ = writeln!(text, "![{}](figures/{})\n", figure.title, figure.file_name);
         }
@@ -108,7 +109,7 @@ pub fn page(report: &Report) -> String {
     }
     let _ = writeln!(text, "## Columns\n");
     let mut seen: Vec<&str> = Vec::new();
-    for column in report.parts.iter().flat_map(|part| &part.table.columns) {
+    for column in report.parts.iter().flat_map(|part| part.table.main_columns()) {
         if !seen.contains(&column.head.as_str()) {
             seen.push(&column.head);
             let _ = writeln!(text, "- {}: {}", escaped(&column.head), column.about);

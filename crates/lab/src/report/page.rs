@@ -61,6 +61,9 @@ fn section(place: usize, part: &SettingReport, several: bool, labels: &[String])
         let _ = writeln!(text, "<p class=\"note\">{}</p>", escaped(note));
     }
     text += &table(&part.table, labels);
+    if let Some(sentence) = &part.test_set {
+        let _ = writeln!(text, "<p class=\"small\">{}</p>", escaped(sentence));
+    }
     text += &copy(&latex::setting(part));
     text += &clients(part);
     text += &charts(part, labels);

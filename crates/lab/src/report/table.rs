@@ -1,7 +1,11 @@
 //! A setting's table: columns, cells and their descriptions. Markdown, LaTeX and the HTML page show the same table.
 
-use crate::report::troubles::MARK;
-use crate::stats::summary::{Deviation, LAST, Row, SummaryOptions};
+use crate::report::cells::{
+    TableCell, accuracies, ends, loss_text, missed_mark, p_text, points, with_spread,
+};
+use crate::stats::family::LEVEL;
+use crate::stats::row::Row;
+use crate::stats::summary::{Deviation, LAST, MIN_SEEDS_FOR_BOOTSTRAP, SummaryOptions};
 
 /// One column.
 #[derive(Clone, Debug)]
@@ -12,26 +16,8 @@ pub struct Column {
     pub about: String,
     /// One cell per strategy.
     pub cells: Vec<TableCell>,
-}
-
-/// One cell.
-#[derive(Clone, Debug, Default)]
-pub struct TableCell {
-    /// The text shown.
-    pub text: String,
-    /// The value to sort by; `None` comes last.
-    pub value: Option<f64>,
-    /// Whether it is the best or the second best.
-    pub rank: Option<Rank>,
-}
-
-/// Best or second best.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rank {
-    /// No other is better.
-    Best,
-    /// Only the best is better.
-    Second,
+    /// Whether only the page has room for it.
+    pub page_only: bool,
 }
 
 /// The table of a setting: the strategies' labels, and a column for each quantity that the runs recorded.
@@ -39,7 +25,7 @@ pub enum Rank {
 pub struct Table {
     /// The strategies, one per row.
     pub labels: Vec<String>,
-    /// The columns after the label.
+    /// The columns after the label, with those that only the page shows.
     pub columns: Vec<Column>,
     /// The target of the column of rounds: an accuracy, or the baseline's final one.
     pub goal: String,
@@ -58,8 +44,14 @@ impl Table {
                 Some((text, value)) => TableCell { text, value: Some(value), rank: None },
                 None => TableCell { text: NONE.to_owned(), value: None, rank: None },
             });
-            any.then(|| Column { head: head.to_owned(), about: about.to_owned(), cells: cells.collect() })
+            any.then(|| Column {
+                head: head.to_owned(),
+                about: about.to_owned(),
+                cells: cells.collect(),
+                page_only: false,
+            })
         };
+        let page_only = |column: Option<Column>| column.map(|column| Column { page_only: true, ..column });
         let final_accuracy = || format!("{baseline}'s final accuracy");
         let goal = options.target.map_or_else(final_accuracy, |target| format!("{} %", points(target)));
         let spread = match options.deviation {
@@ -74,7 +66,24 @@ impl Table {
             value: Some(row.line.mean),
             rank,
         });
-        let accuracy = Column { head: "accuracy".to_owned(), about: last, cells: cells.collect() };
+        let accuracy =
+            Column { head: "accuracy".to_owned(), about: last, cells: cells.collect(), page_only: false };
+        let metric = |name: &str, about: &str, of: &dyn Fn(&Row) -> Option<(f64, String)>| {
+            let about = format!(
+                "{about}, averaged over the last {LAST} rounds; mean and standard deviation over seeds"
+            );
+            column(name, &about, &|row| of(row).map(|(value, text)| (text, value)))
+        };
+        let comparisons = rows.iter().filter(|row| row.line.p.is_some()).count();
+        let several = comparisons > 1;
+        let level = 100.0 * (1.0 - LEVEL / comparisons.max(1) as f64);
+        let together = match several {
+            true => format!(
+                "; with 95 % confidence, all {comparisons} intervals of this column contain the true differences \
+                 (Bonferroni: each has level {level:.2} %)"
+            ),
+            false => String::new(),
+        };
         let columns = [
             (!rows.is_empty()).then_some(accuracy),
             column(
@@ -84,25 +93,63 @@ impl Table {
                 ),
                 &|row| row.median_accuracy.map(|median| (points(median), median)),
             ),
+            metric("balanced accuracy", "mean of the accuracies of the classes in %", &|row| {
+                let (value, std) = (row.line.balanced_accuracy?, row.line.balanced_std);
+                Some((value, with_spread(value, std) + missed_mark(row)))
+            }),
+            metric("macro F1", "mean of the F1 scores of the classes in %", &|row| {
+                let (value, std) = (row.line.macro_f1?, row.line.macro_f1_std);
+                Some((value, with_spread(value, std)))
+            }),
+            metric("loss", "mean cross-entropy on the test samples", &|row| {
+                let (value, std) = (row.line.loss?, row.line.loss_std);
+                Some((
+                    value,
+                    loss_text(value) + &std.map_or(String::new(), |std| format!(" ± {}", loss_text(std))),
+                ))
+            }),
             column(
                 &format!("vs {baseline}"),
-                "paired difference in percentage points, with 95 % confidence interval (Student's t)",
+                &format!(
+                    "paired difference of accuracy in percentage points, with 95 % confidence interval (Student's t); it is \
+                     significant if the interval excludes 0{together}"
+                ),
                 &|row| {
                     let d = row.line.difference?;
-                    Some((format!("{:+.2}{}", 100.0 * d, ends(row.line.low, row.line.high)), d))
+                    let interval = ends(row.line.simultaneous_low, row.line.simultaneous_high);
+                    Some((format!("{:+.2}{interval}", 100.0 * d), d))
                 },
             ),
+            page_only(column(
+                "single 95 % interval",
+                "confidence interval of the difference as if it were the only comparison; the verdict does not use it",
+                &|row| {
+                    let (low, high) = (row.line.low.filter(|_| several), row.line.high);
+                    Some((ends(low, high).trim_start().to_owned(), low?))
+                },
+            )),
             column(
                 "bootstrap",
-                "95 % bootstrap confidence interval of the difference (BCa, 10,000 resamples)",
+                &format!(
+                    "95 % bootstrap confidence interval of the difference over seeds, as if it were the only comparison \
+                     (BCa, 10,000 resamples; from {MIN_SEEDS_FOR_BOOTSTRAP} seeds on)"
+                ),
                 &|row| {
                     let (low, high) = (row.bootstrap_low, row.bootstrap_high);
                     Some((ends(low, high).trim_start().to_owned(), low?))
                 },
             ),
-            column("p", "p-value of a paired t-test, Holm-corrected for the number of strategies", &|row| {
-                row.p_holm.map(|p| (p_text(p), p))
-            }),
+            column(
+                "p",
+                "p-value of a paired t-test, corrected for the comparisons of this table by Bonferroni's method: below 0.05 \
+                 exactly if the interval excludes 0",
+                &|row| row.line.p_bonferroni.map(|p| (p_text(p), p)),
+            ),
+            page_only(column(
+                "p (Holm)",
+                "the same p-value corrected by Holm's method, which is at most as large; the verdict does not use it",
+                &|row| row.p_holm.filter(|_| several).map(|p| (p_text(p), p)),
+            )),
             column("wins", "seeds in which it is better than the baseline", &|row| {
                 let (wins, pairs) = (row.line.wins?, row.pairs.filter(|pairs| *pairs > 0)?);
                 Some((format!("{wins}/{pairs}"), wins as f64 / pairs as f64))
@@ -144,65 +191,9 @@ impl Table {
     }
 }
 
-/// Mean and standard deviation of each row in per cent, and its rank. Means over different seeds are not ranked, and
-/// the number of seeds follows each of them. A mark shows that seeds collapsed.
-pub fn accuracies(rows: &[Row]) -> Vec<(String, Option<Rank>)> {
-    let alike = rows.iter().all(|row| row.seeds == rows[0].seeds);
-    let means: Vec<Option<f64>> = rows.iter().map(|row| Some(row.line.mean).filter(|_| alike)).collect();
-    let text = |row: &Row| {
-        let spread = row.line.std.map_or(String::new(), |std| format!(" ± {}", points(std)));
-        let seeds = if alike { String::new() } else { format!(" ({})", row.seeds.len()) };
-        points(row.line.mean) + &spread + &seeds + mark(row).as_str()
-    };
-    rows.iter().map(text).zip(ranks(&means)).collect()
-}
-
-/// The mark of a strategy with collapsed seeds.
-pub(super) fn mark(row: &Row) -> String {
-    if row.line.collapsed > 0 { MARK.to_string() } else { String::new() }
-}
-
-fn points(share: f64) -> String {
-    format!("{:.2}", 100.0 * share)
-}
-
-fn ends(low: Option<f64>, high: Option<f64>) -> String {
-    match (low, high) {
-        (Some(low), Some(high)) => format!(" [{:+.2}, {:+.2}]", 100.0 * low, 100.0 * high),
-        _ => String::new(),
-    }
-}
-
-fn p_text(p: f64) -> String {
-    if p < 0.001 { "< 0.001".to_owned() } else { format!("{p:.3}") }
-}
-
-/// Ranks of values as they are printed, in per cent with two digits; ties share a rank.
-fn ranks(values: &[Option<f64>]) -> Vec<Option<Rank>> {
-    let printed = |value: f64| (1e4 * value).round() as i64;
-    let mut places: Vec<i64> = values.iter().flatten().map(|value| printed(*value)).collect();
-    places.sort_unstable_by(|a, b| b.cmp(a));
-    places.dedup();
-    let rank = |value: &Option<f64>| match (*value).map(printed) {
-        // A single value has no rank.
-        Some(_) if values.iter().flatten().count() < 2 => None,
-        Some(value) if places.first() == Some(&value) => Some(Rank::Best),
-        Some(value) if places.get(1) == Some(&value) => Some(Rank::Second),
-        _ => None,
-    };
-    values.iter().map(rank).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_that_print_alike_share_a_rank() {
-        let some = |values: &[f64]| ranks(&values.iter().copied().map(Some).collect::<Vec<_>>());
-        let (best, second) = (Some(Rank::Best), Some(Rank::Second));
-        assert_eq!(some(&[0.50001, 0.5, 0.4, 0.3]), [best, best, second, None]);
-        assert_eq!(some(&[0.5]), [None], "a single value has no rank");
-        assert_eq!(ranks(&[Some(0.1), None, Some(0.2)]), [second, None, best]);
+impl Table {
+    /// The columns that every format has room for.
+    pub fn main_columns(&self) -> impl Iterator<Item = &Column> {
+        self.columns.iter().filter(|column| !column.page_only)
     }
 }

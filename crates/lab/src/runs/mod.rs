@@ -2,8 +2,10 @@
 //! here trains, and nothing depends on where the directories are.
 
 mod caveats;
+pub mod class_names;
 pub mod client_updates;
 pub mod collection;
 pub mod record;
 pub mod setting;
+pub mod test_rows;
 mod tuned;

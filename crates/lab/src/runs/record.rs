@@ -1,10 +1,12 @@
 //! What a report needs of one run directory.
 
+use crate::runs::class_names::class_names;
 use crate::runs::client_updates::{ClientUpdates, client_updates};
-use fedtvd_core::round::{ClientId, Drift, RoundRecord, Spread};
+use crate::runs::test_rows::TestRows;
+use fedtvd_core::round::{ClientId, Drift, MissedClass, RoundRecord, Spread};
 use fedtvd_run::collapse::Detector;
-use fedtvd_run::configuration::{Config, ConfigError};
-use fedtvd_run::directory::{DirectoryError, LAST, Manifest, RunDirectory, Summary};
+use fedtvd_run::configuration::{Config, ConfigError, EvaluationOptions};
+use fedtvd_run::directory::{DirectoryError, LAST, LastRounds, Manifest, RunDirectory, Summary};
 use std::collections::BTreeMap;
 use std::path::Path;
 use thiserror::Error;
@@ -22,6 +24,22 @@ pub struct Record {
     pub accuracy: Vec<Option<f64>>,
     /// Accuracy after each of the last rounds.
     pub last: Vec<f64>,
+    /// Balanced accuracy after every round; `None` if not recorded.
+    pub balanced: Vec<Option<f64>>,
+    /// Mean cross-entropy after every round; `None` if not evaluated, or not finite.
+    pub losses: Vec<Option<f64>>,
+    /// Balanced accuracy, mean over the last rounds; `None` unless recorded in all of them.
+    pub balanced_accuracy: Option<f64>,
+    /// Macro F1, mean over the last rounds; `None` unless recorded in all of them.
+    pub macro_f1: Option<f64>,
+    /// Mean cross-entropy, mean over the last rounds; `None` unless it is known in all of them.
+    pub loss: Option<f64>,
+    /// The classes of which no sample was classified correctly in any of the last rounds; `None` if not recorded.
+    pub missed_classes: Option<Vec<MissedClass>>,
+    /// The names of the classes; `None` if they have numbers only.
+    pub class_names: Option<Vec<String>>,
+    /// What the final model does with each row of the test set; `None` if not recorded.
+    pub test_rows: Option<TestRows>,
     /// Median of the clients' accuracies, mean over the last rounds; `None` unless clients evaluated the model in all of them.
     pub median_accuracy: Option<f64>,
     /// Effective number of clients in every round; `None` if no update was aggregated.
@@ -139,16 +157,31 @@ pub fn read(path: &Path) -> Result<Found, RecordError> {
     }
     let record = Record::new(config, manifest, summary, &lines);
     let unknown = || RecordError::NotEvaluated { path: shown("rounds.jsonl") };
-    Ok(Found::Finished(Box::new(record.ok_or_else(unknown)?)))
+    let mut record = record.ok_or_else(unknown)?;
+    record.class_names = class_names(&directory, &record.config);
+    record.test_rows = directory.predictions()?.as_ref().map(TestRows::from);
+    Ok(Found::Finished(Box::new(record)))
 }
 
 impl Record {
     /// The record of a run with these rounds, at least one; `None` if the model was not evaluated in all of the last rounds.
     pub fn new(config: Config, manifest: Manifest, summary: Summary, lines: &[RoundRecord]) -> Option<Self> {
+        let options = EvaluationOptions::of(&config).unwrap_or_default();
         let last = &lines[lines.len().saturating_sub(LAST)..];
+        let last: Vec<&RoundRecord> = last.iter().filter(|line| options.due(line.round)).collect();
+        let metrics = LastRounds::of(lines, options);
+        let held = |value: fn(&RoundRecord) -> Option<f64>| held(lines, &options, value);
         Some(Self {
             last: last.iter().map(|line| line.accuracy).collect::<Option<_>>()?,
-            accuracy: lines.iter().map(|line| line.accuracy).collect(),
+            accuracy: held(|line| line.accuracy),
+            balanced: held(|line| Some(line.balanced?.accuracy)),
+            losses: held(|line| line.loss),
+            balanced_accuracy: metrics.mean(|round| round.balanced_accuracy),
+            macro_f1: metrics.mean(|round| round.macro_f1),
+            loss: metrics.mean(|round| round.loss),
+            missed_classes: metrics.missed_classes(),
+            class_names: None,
+            test_rows: None,
             median_accuracy: last
                 .iter()
                 .map(|line| line.median_accuracy)
@@ -156,8 +189,8 @@ impl Record {
                 .map(|medians| crate::stats::statistics::mean(&medians)),
             effective: lines.iter().map(|line| line.effective_clients).collect(),
             drift: lines.iter().map(|line| line.drift).collect(),
-            classes: classes(last),
-            clients: spread(last),
+            classes: classes(&last),
+            clients: spread(&last),
             bytes_up: lines.iter().map(|line| line.bytes_up).sum(),
             bytes_down: lines.iter().map(|line| line.bytes_down).sum(),
             participants: participants(lines),
@@ -181,8 +214,22 @@ impl Record {
     }
 }
 
+/// A quantity after every round. After a round that the model was not to be evaluated after, it is that of the last one before.
+fn held(
+    lines: &[RoundRecord],
+    options: &EvaluationOptions,
+    value: fn(&RoundRecord) -> Option<f64>,
+) -> Vec<Option<f64>> {
+    let mut last = None;
+    let hold = |line: &RoundRecord| {
+        last = if options.due(line.round) { value(line) } else { value(line).or(last) };
+        last
+    };
+    lines.iter().map(hold).collect()
+}
+
 /// Mean accuracy of each class over these rounds; `None` unless recorded in every round.
-fn classes(lines: &[RoundRecord]) -> Option<Vec<Option<f64>>> {
+fn classes(lines: &[&RoundRecord]) -> Option<Vec<Option<f64>>> {
     let recorded: Vec<&Vec<Option<f64>>> =
         lines.iter().map(|line| line.class_accuracy.as_ref()).collect::<Option<_>>()?;
     let mean = |class: usize| {
@@ -193,7 +240,7 @@ fn classes(lines: &[RoundRecord]) -> Option<Vec<Option<f64>>> {
 }
 
 /// Per-client accuracy, mean over these rounds; `None` unless recorded in every round.
-fn spread(lines: &[RoundRecord]) -> Option<Spread> {
+fn spread(lines: &[&RoundRecord]) -> Option<Spread> {
     let recorded: Vec<Spread> = lines.iter().map(|line| line.client_accuracy).collect::<Option<_>>()?;
     let mean = |part: fn(&Spread) -> f64| {
         crate::stats::statistics::mean(&recorded.iter().map(part).collect::<Vec<_>>())

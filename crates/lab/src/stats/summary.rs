@@ -1,84 +1,17 @@
-//! One row per strategy: the results of its runs, and the paired difference to the baseline.
+//! Computes one row per strategy: the results of its runs, and the paired difference to the baseline.
 
 use crate::runs::record::Record;
 use crate::runs::setting::{Setting, Strategy};
+use crate::runs::test_rows::{TestSets, test_sets};
 use crate::stats::bootstrap::bootstrap;
-use crate::stats::holm::holm;
-use crate::stats::statistics::{deviation, interval, mean, paired};
-use serde::Serialize;
+use crate::stats::difference::Difference;
+use crate::stats::family::compared;
+use crate::stats::row::{Row, StrategySummary};
+use crate::stats::row_error::{PairedRows, row_error};
+use crate::stats::statistics::{deviation, mean};
+use std::collections::BTreeSet;
 
 pub use fedtvd_run::directory::LAST;
-
-/// One strategy over all seeds. Accuracies are fractions.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct StrategySummary {
-    /// The strategy's label.
-    pub strategy: String,
-    /// Mean over seeds of the mean accuracy of the last rounds.
-    pub mean: f64,
-    /// Standard deviation over seeds.
-    pub std: Option<f64>,
-    /// Mean paired difference to the baseline; `None` for the baseline itself.
-    pub difference: Option<f64>,
-    /// Lower end of its 95 % confidence interval.
-    pub low: Option<f64>,
-    /// Upper end of its 95 % confidence interval.
-    pub high: Option<f64>,
-    /// Two-sided p-value of a paired t-test, uncorrected; `None` below six seeds.
-    pub p: Option<f64>,
-    /// Seeds in which it beats the baseline.
-    pub wins: Option<usize>,
-    /// Round in which the mean curve first reaches the target, which is the baseline's final accuracy unless set.
-    pub rounds_to_target: Option<usize>,
-    /// Round-to-round standard deviation over the last rounds, averaged over seeds.
-    #[serde(rename = "wobble")]
-    pub round_std: Option<f64>,
-    /// Mean effective number of clients per round.
-    pub effective_clients: Option<f64>,
-    /// Seeds whose runs collapsed, so that their results cannot be used.
-    pub collapsed: usize,
-}
-
-/// A summary and what a report adds to it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
-    /// What `compare --json` prints too.
-    #[serde(flatten)]
-    pub line: StrategySummary,
-    /// Its seeds.
-    pub seeds: Vec<u64>,
-    /// Mean accuracy of the last rounds, for each seed.
-    pub accuracies: Vec<f64>,
-    /// Seeds that it shares with the baseline; `None` for the baseline itself.
-    pub pairs: Option<usize>,
-    /// Lower end of the difference's 95 % bootstrap interval; `None` below six shared seeds.
-    pub bootstrap_low: Option<f64>,
-    /// Upper end of it.
-    pub bootstrap_high: Option<f64>,
-    /// The p-value after Holm's correction for the number of strategies; `None` below six shared seeds.
-    pub p_holm: Option<f64>,
-    /// The same for two or more shared seeds: it decides whether a difference is significant.
-    #[serde(skip)]
-    pub corrected_p: Option<f64>,
-    /// Median of the clients' accuracies in the last rounds, mean over seeds; `None` if the server evaluated the model.
-    pub median_accuracy: Option<f64>,
-    /// Mean accuracy over clients, each on its own label distribution.
-    pub client_mean: Option<f64>,
-    /// Its standard deviation over clients.
-    pub client_deviation: Option<f64>,
-    /// Mean per-client accuracy of the worst tenth of the clients.
-    pub worst_decile: Option<f64>,
-    /// Bytes that the clients of a run uploaded, mean over seeds.
-    pub bytes_up: f64,
-    /// Bytes that they downloaded.
-    pub bytes_down: f64,
-    /// Rounds with an alarm, of all seeds.
-    pub alarms: usize,
-    /// Updates of all seeds, without clients that did not answer.
-    pub updates: u64,
-    /// Updates that failed or were rejected.
-    pub failed_updates: u64,
-}
 
 /// Which standard deviation follows the ± of an accuracy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,8 +34,8 @@ pub struct SummaryOptions {
     pub deviation: Deviation,
 }
 
-/// The number of shared seeds from which on p-values and bootstrap intervals are reported.
-pub const MIN_SEEDS_FOR_P: usize = 6;
+/// The number of shared seeds from which on bootstrap intervals are reported.
+pub const MIN_SEEDS_FOR_BOOTSTRAP: usize = 6;
 
 /// Rows of a setting's strategies, in their order.
 pub fn rows(setting: &Setting, options: &SummaryOptions) -> Vec<Row> {
@@ -111,23 +44,29 @@ pub fn rows(setting: &Setting, options: &SummaryOptions) -> Vec<Row> {
     };
     let target = options.target.unwrap_or_else(|| mean(&finals(&baseline.records)));
     let row = |strategy: &Strategy| row(strategy, baseline, target, options.deviation);
-    let mut rows: Vec<Row> = setting.strategies.iter().map(row).collect();
-    let compared: Vec<usize> = (0..rows.len()).filter(|&place| rows[place].corrected_p.is_some()).collect();
-    let adjusted = holm(&compared.iter().filter_map(|&place| rows[place].corrected_p).collect::<Vec<_>>());
-    for (place, p) in compared.into_iter().zip(adjusted) {
-        rows[place].corrected_p = Some(p);
-        rows[place].p_holm = rows[place].line.p.map(|_| p);
+    let (mut rows, differences): (Vec<Row>, Vec<Option<Difference>>) =
+        setting.strategies.iter().map(row).unzip();
+    let tested: Vec<usize> = (0..rows.len()).filter(|&place| differences[place].is_some()).collect();
+    for (place, compared) in
+        tested.into_iter().zip(compared(&differences.into_iter().flatten().collect::<Vec<_>>()))
+    {
+        rows[place].enter(&compared);
     }
     rows
 }
 
-fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -> Row {
+fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -> (Row, Option<Difference>) {
     let records = &strategy.records;
     let accuracies = finals(records);
-    let differences = (strategy.label != baseline.label).then(|| differences(records, &baseline.records));
-    let ends = differences.as_deref().and_then(interval);
-    let tested = differences.as_deref().filter(|pairs| pairs.len() >= MIN_SEEDS_FOR_P);
-    let drawn = tested.and_then(bootstrap);
+    let pairs = (strategy.label != baseline.label).then(|| pairs(records, &baseline.records));
+    let differences: Option<Vec<f64>> = pairs.as_ref().map(|pairs| {
+        pairs.iter().map(|[own, other]| own.final_accuracy() - other.final_accuracy()).collect()
+    });
+    let test_sets = pairs.as_ref().map(|pairs| test_sets(pairs.iter().flatten().copied()));
+    let shared = pairs.as_ref().filter(|_| matches!(test_sets, Some(TestSets::Shared(_))));
+    let row_error = shared.and_then(|pairs| row_error(&paired_rows(pairs)));
+    let difference = differences.as_deref().and_then(|all| Difference::of(all, row_error));
+    let drawn = differences.as_deref().filter(|all| all.len() >= MIN_SEEDS_FOR_BOOTSTRAP).and_then(bootstrap);
     let round_stds: Vec<f64> = records.iter().filter_map(|run| deviation(&run.last)).collect();
     let effective: Vec<f64> =
         records.iter().flat_map(|run| run.effective.iter().copied().flatten()).collect();
@@ -139,7 +78,14 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let bytes = |part: fn(&Record) -> u64| {
         mean(&records.iter().map(|record| part(record) as f64).collect::<Vec<_>>())
     };
-    Row {
+    let over_seeds = |part: fn(&Record) -> Option<f64>| -> (Option<f64>, Option<f64>) {
+        let known: Option<Vec<f64>> = records.iter().map(part).collect();
+        (known.as_deref().map(mean), known.as_deref().and_then(deviation))
+    };
+    let (balanced_accuracy, balanced_std) = over_seeds(|run| run.balanced_accuracy);
+    let (macro_f1, macro_f1_std) = over_seeds(|run| run.macro_f1);
+    let (loss, loss_std) = over_seeds(|run| run.loss);
+    let row = Row {
         line: StrategySummary {
             strategy: strategy.label.clone(),
             mean: mean(&accuracies),
@@ -148,14 +94,27 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
                 Deviation::Rounds => deviation_of_rounds(records),
             },
             difference: differences.as_deref().filter(|pairs| !pairs.is_empty()).map(mean),
-            low: ends.map(|[low, _]| low),
-            high: ends.map(|[_, high]| high),
-            p: tested.map(paired),
+            low: None,
+            high: None,
+            simultaneous_low: None,
+            simultaneous_high: None,
+            p: None,
+            p_bonferroni: None,
             wins: differences.as_deref().map(|pairs| pairs.iter().filter(|d| **d > 0.0).count()),
-            rounds_to_target: mean_curve(records).iter().position(|a| *a >= target).map(|place| place + 1),
+            rounds_to_target: mean_curve(records)
+                .iter()
+                .position(|a| a.is_some_and(|a| a >= target))
+                .map(|place| place + 1),
             round_std: (!round_stds.is_empty()).then(|| mean(&round_stds)),
             effective_clients: (!effective.is_empty()).then(|| mean(&effective)),
             collapsed: records.iter().filter(|run| run.summary.collapsed.is_some()).count(),
+            balanced_accuracy,
+            balanced_std,
+            macro_f1,
+            macro_f1_std,
+            loss,
+            loss_std,
+            missed_classes: missed_classes(records),
         },
         seeds: records.iter().map(|record| record.summary.seed).collect(),
         accuracies,
@@ -163,7 +122,9 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         bootstrap_low: drawn.map(|[low, _]| low),
         bootstrap_high: drawn.map(|[_, high]| high),
         p_holm: None,
-        corrected_p: differences.as_deref().filter(|pairs| pairs.len() > 1).map(paired),
+        seed_error: None,
+        row_error: None,
+        test_sets,
         median_accuracy: medians.as_deref().map(mean),
         client_mean: fair(|spread| spread.mean),
         client_deviation: fair(|spread| spread.deviation),
@@ -173,19 +134,30 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         alarms: records.iter().map(|record| record.alarms.len()).sum(),
         updates: records.iter().map(|record| record.summary.failed.updates).sum(),
         failed_updates: records.iter().map(|record| record.summary.failed.failed_updates).sum(),
-    }
+    };
+    (row, difference)
+}
+
+/// The classes that the model misses in the last rounds of at least one run.
+fn missed_classes(records: &[Record]) -> Vec<usize> {
+    let missed = records.iter().flat_map(|run| run.missed_classes.iter().flatten());
+    missed.map(|missed| missed.class).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 fn finals(records: &[Record]) -> Vec<f64> {
     records.iter().map(Record::final_accuracy).collect()
 }
 
-/// Differences to the baseline over the seeds that both have.
-fn differences(own: &[Record], baseline: &[Record]) -> Vec<f64> {
+/// The runs of each seed that both have: the strategy's and the baseline's.
+fn pairs<'a>(own: &'a [Record], baseline: &'a [Record]) -> Vec<[&'a Record; 2]> {
     let other = |seed: u64| baseline.iter().find(|record| record.summary.seed == seed);
-    own.iter()
-        .filter_map(|record| Some(record.final_accuracy() - other(record.summary.seed)?.final_accuracy()))
-        .collect()
+    own.iter().filter_map(|record| Some([record, other(record.summary.seed)?])).collect()
+}
+
+/// Which test rows both models of each seed classify correctly.
+fn paired_rows<'a>(pairs: &[[&'a Record; 2]]) -> Vec<PairedRows<'a>> {
+    let right = |record: &'a Record| Some(record.test_rows.as_ref()?.right.as_slice());
+    pairs.iter().filter_map(|[own, other]| Some([right(own)?, right(other)?])).collect()
 }
 
 /// The standard deviation over seeds in each of the last rounds, averaged; `None` for fewer than two seeds.
@@ -201,8 +173,11 @@ fn deviation_over_rounds(curves: &[&[f64]]) -> Option<f64> {
 }
 
 /// Mean accuracy over seeds in each round; NaN, a gap in the curve, in rounds that were not evaluated.
-pub fn mean_curve(records: &[Record]) -> Vec<f64> {
+pub fn mean_curve(records: &[Record]) -> Vec<Option<f64>> {
     let rounds = records.iter().map(|record| record.accuracy.len()).min().unwrap_or(0);
-    let of = |round| mean(&records.iter().filter_map(|record| record.accuracy[round]).collect::<Vec<_>>());
+    let of = |round| {
+        let known: Vec<f64> = records.iter().filter_map(|record: &Record| record.accuracy[round]).collect();
+        (!known.is_empty()).then(|| mean(&known))
+    };
     (0..rounds).map(of).collect()
 }

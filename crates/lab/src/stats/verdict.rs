@@ -1,7 +1,8 @@
 //! The verdict on a setting in one sentence: which differences to the baseline are significant.
 
 use crate::report::heading::seed_count;
-use crate::stats::summary::{MIN_SEEDS_FOR_P, Row, StrategySummary};
+use crate::stats::difference::MIN_SEEDS;
+use crate::stats::row::{Row, StrategySummary};
 
 /// How a strategy compares with the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,27 +13,28 @@ pub enum VersusBaseline {
     Worse,
     /// No significant difference.
     NotSignificant,
+    /// Fewer shared seeds than a verdict needs.
+    TooFewSeeds,
     /// Some of its seeds collapsed, so that its mean says little.
     Collapsed,
 }
 
-/// The significance level.
-const LEVEL: f64 = 0.05;
+/// What intervals and tests assume.
+const ASSUMPTION: &str = "assuming that differences between seeds are about normal";
 
 impl Row {
-    /// The comparison with the baseline by the corrected p-value, for any number of shared seeds; `None` for the baseline
-    /// itself.
+    /// The comparison with the baseline by the interval that the tables show; `None` for the baseline itself.
     pub fn versus_baseline(&self) -> Option<VersusBaseline> {
-        let StrategySummary { difference, .. } = self.line;
+        let StrategySummary { simultaneous_low, simultaneous_high, .. } = self.line;
         self.pairs?;
         if self.line.collapsed > 0 {
             return Some(VersusBaseline::Collapsed);
         }
-        let significant = self.corrected_p.is_some_and(|p| p < LEVEL);
-        Some(match difference {
-            Some(difference) if significant && difference > 0.0 => VersusBaseline::Better,
-            Some(difference) if significant && difference < 0.0 => VersusBaseline::Worse,
-            _ => VersusBaseline::NotSignificant,
+        Some(match simultaneous_low.zip(simultaneous_high) {
+            None => VersusBaseline::TooFewSeeds,
+            Some((low, _)) if low > 0.0 => VersusBaseline::Better,
+            Some((_, high)) if high < 0.0 => VersusBaseline::Worse,
+            Some(_) => VersusBaseline::NotSignificant,
         })
     }
 }
@@ -57,6 +59,12 @@ pub fn verdict(rows: &[Row]) -> String {
     match seeds {
         0 => return format!("No other strategy shares a seed with {name}, so nothing can be compared."),
         1 => return format!("One seed is not enough to compare strategies{}.", all_collapses(rows)),
+        few if few < MIN_SEEDS => {
+            let all = all_collapses(rows);
+            return format!(
+                "Two seeds are not enough to compare strategies with {name}; a verdict needs three{all}."
+            );
+        }
         _ => {}
     }
     let of = |outcome: VersusBaseline| -> Vec<&Row> {
@@ -88,11 +96,17 @@ pub fn verdict(rows: &[Row]) -> String {
         };
         parts.push(format!("no significant difference between {name} and {names}"));
     }
+    let few = of(VersusBaseline::TooFewSeeds);
+    if !few.is_empty() {
+        let names: Vec<String> = few.iter().map(|row| row.line.strategy.clone()).collect();
+        parts.push(format!("too few seeds to compare {}", listed(&names, "and")));
+    }
     parts.extend(rows.iter().filter(|row| row.line.collapsed > 0).map(collapses));
-    // With few seeds, significance rests on the assumption of the t-test that differences are normal.
-    let significant = !better.is_empty() || !worse.is_empty();
-    let only = if significant && least < MIN_SEEDS_FOR_P { "only " } else { "" };
-    format!("{} ({only}{seeds}).", capital(&parts.join("; ")))
+    let assumption = match better.is_empty() && worse.is_empty() && similar.is_empty() {
+        true => String::new(),
+        false => format!(", {ASSUMPTION}"),
+    };
+    format!("{} ({seeds}{assumption}).", capital(&parts.join("; ")))
 }
 
 /// "a collapsed in 2 of 5 seeds".
@@ -158,12 +172,13 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
         settings.iter().filter(|rows| own(rows)).count()
     };
     // Strategies with the same counts share a clause.
-    let mut alike: Vec<([usize; 4], Vec<String>)> = Vec::new();
+    let mut alike: Vec<([usize; 5], Vec<String>)> = Vec::new();
     for label in labels.iter().filter(|label| *label != baseline) {
         let counts = [
             VersusBaseline::Better,
             VersusBaseline::Worse,
             VersusBaseline::NotSignificant,
+            VersusBaseline::TooFewSeeds,
             VersusBaseline::Collapsed,
         ];
         let counts = counts.map(|outcome| count(label, outcome));
@@ -172,11 +187,12 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
             None => alike.push((counts, vec![label.clone()])),
         }
     }
-    let word = |(counts, names): &([usize; 4], Vec<String>)| {
+    let word = |(counts, names): &([usize; 5], Vec<String>)| {
         let words = [
             "significantly better in",
             "significantly worse in",
             "not significantly different in",
+            "with too few seeds in",
             "collapsed in",
         ];
         let found = counts.iter().zip(words).filter(|(times, _)| **times > 0);
@@ -192,8 +208,13 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
                 0 => String::new(),
                 some => format!("; {baseline} itself collapsed in {some}"),
             };
+            let judged = |counts: &[usize; 5]| counts[..3].iter().sum::<usize>() > 0;
+            let assumption = match alike.iter().any(|(counts, _)| judged(counts)) {
+                true => format!(" ({ASSUMPTION})"),
+                false => String::new(),
+            };
             format!(
-                "Compared with {baseline} in {} settings: {}{collapsed}.",
+                "Compared with {baseline} in {} settings: {}{collapsed}{assumption}.",
                 settings.len(),
                 words.join("; ")
             )
@@ -203,8 +224,10 @@ pub fn verdict_over_settings(settings: &[&[Row]], labels: &[String]) -> String {
 
 fn capital(sentence: &str) -> String {
     // A strategy's label keeps its spelling, also at the start of a sentence.
-    match sentence.strip_prefix("no ") {
-        Some(rest) => format!("No {rest}"),
-        None => sentence.to_owned(),
+    for (word, capital) in [("no ", "No "), ("too ", "Too ")] {
+        if let Some(rest) = sentence.strip_prefix(word) {
+            return format!("{capital}{rest}");
+        }
     }
+    sentence.to_owned()
 }

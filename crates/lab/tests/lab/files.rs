@@ -2,7 +2,7 @@
 
 use crate::runs::{grid, run, run_of};
 use crate::{report, report_with, summary_options};
-use fedtvd_core::round::RoundRecord;
+use fedtvd_core::round::{MissedClass, RoundRecord};
 use fedtvd_lab::report::compact_table::{compact_legend, compact_table};
 use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;
@@ -50,17 +50,22 @@ fn timing_has_its_own_section_or_is_left_out() {
 #[test]
 fn several_settings_share_a_verdict_and_a_table_that_shows_what_was_not_run() {
     let mut records = grid();
+    for alpha in ["split.alpha=0.5", "split.alpha=0.1"] {
+        records.push(run("fedtvd", 3, &[0.3, 0.8], &[alpha]));
+        records.push(run("fedavg", 3, &[0.2, 0.7], &[alpha]));
+    }
     records.push(run("uniform", 1, &[0.1, 0.1], &["split.alpha=0.5"]));
     let report = report(records);
     assert_eq!(
         report.verdict,
-        "Compared with fedavg in 2 settings: uniform not significantly different in 1; fedtvd significantly better in 2."
+        "Compared with fedavg in 2 settings: uniform with too few seeds in 1; fedtvd significantly better in 2 (assuming that \
+         differences between seeds are about normal)."
     );
     let files = report.files();
     let text = |name: &str| files.iter().find(|(own, _)| own == name).unwrap().1.as_str();
     assert!(text("report.md").contains("| uniform  |           not run |"), "{}", text("report.md"));
     assert!(text("table.tex").contains("strategy & split.alpha = 0.1 & split.alpha = 0.5 \\\\"));
-    assert!(text("table.tex").contains("\\textbf{47.50 $\\pm$ 3.54}"), "{}", text("table.tex"));
+    assert!(text("table.tex").contains("\\textbf{50.00 $\\pm$ 5.00}"), "{}", text("table.tex"));
 }
 
 #[test]
@@ -78,8 +83,8 @@ fn the_page_loads_nothing_and_contains_no_paths() {
     assert!(!page.contains("http") && !page.contains("place of") && page.contains("<polyline"));
     assert_eq!(page.matches("<section").count(), 2);
     let kinds = ["curves", "bubbles"].map(|kind| page.matches(&format!("class=\"{kind}\"")).count());
-    // Accuracy and effective clients, and the bubbles, in each of two settings.
-    assert_eq!(kinds, [4, 2]);
+    // Accuracy, loss and effective clients, and the bubbles, in each of two settings.
+    assert_eq!(kinds, [6, 2]);
     for (name, text) in files.iter().filter(|(name, _)| name.starts_with("figures/")) {
         assert!(text.starts_with("<svg xmlns=") && text.ends_with("</svg>\n"), "{name}");
     }
@@ -198,7 +203,10 @@ fn the_compact_table_fits_80_columns() {
     let runs = (1..=10).flat_map(|seed| {
         labels.map(|label| {
             let better = if label == "fedtvd+balanced" { 0.3 + 0.01 * (seed % 3) as f64 } else { 0.0 };
-            run(label, seed, &[0.2, 0.5 + better + 0.02 * (seed % 2) as f64], &[])
+            let mut record = run(label, seed, &[0.2, 0.5 + better + 0.02 * (seed % 2) as f64], &[]);
+            (record.balanced_accuracy, record.macro_f1) = (Some(1.0 / 3.0), Some(0.289));
+            record.missed_classes = Some(vec![MissedClass { class: 2, share: 0.05 }]);
+            record
         })
     });
     let report = report(runs.collect());
@@ -208,7 +216,7 @@ fn the_compact_table_fits_80_columns() {
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines[0].contains("vs fedavg") && lines[1].contains("strategy"), "{table}");
     assert!(lines[2].starts_with("o fedavg ") && lines[5].starts_with("# fedtvd+balanced "), "{table}");
-    assert!(lines[5].contains(" 10/10 "), "{table}");
+    assert!(lines[5].contains(" 33.3‡   28.9  0.490  +15.5 [") && lines[5].ends_with("  2"), "{table}");
     let without_marks = compact_table(part, &[]);
     assert!(without_marks.lines().nth(2).is_some_and(|line| line.starts_with("fedavg ")), "{without_marks}");
 }

@@ -2,10 +2,14 @@
 
 mod collapses;
 mod comparisons;
+mod error_rates;
 mod files;
+mod metrics;
 mod runs;
 mod settings;
 mod statistics;
+mod test_sets;
+mod verdicts;
 
 use fedtvd_lab::report::findings::{Report, ReportOptions};
 use fedtvd_lab::runs::collection::Collection;

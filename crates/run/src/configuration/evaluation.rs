@@ -30,15 +30,18 @@ pub enum Metric {
     Accuracy,
     /// The mean of the accuracies of the classes.
     Balanced,
+    /// The mean of the F1 scores of the classes.
+    MacroF1,
     /// The mean cross-entropy; the lower, the better.
     Loss,
 }
 
 /// The words for metrics in a configuration.
-pub(crate) const METRICS: &[&str] = &["accuracy", "balanced", "loss"];
+pub(crate) const METRICS: &[&str] = &["accuracy", "balanced", "macro_f1", "loss"];
 
 impl EvaluationOptions {
-    pub(crate) fn of(config: &Config) -> Result<Self, ExperimentError> {
+    /// Those of a configuration.
+    pub fn of(config: &Config) -> Result<Self, ExperimentError> {
         let metric = Metric::named(&text(config, "evaluation.metric"));
         let target = Some(number(config, "stop.target")).filter(|target| *target > 0.0);
         if let Some(target) = target.filter(|target| metric != Metric::Loss && *target > 1.0) {
@@ -82,6 +85,7 @@ impl Metric {
     fn named(word: &str) -> Self {
         match word {
             "balanced" => Self::Balanced,
+            "macro_f1" => Self::MacroF1,
             "loss" => Self::Loss,
             _ => Self::Accuracy,
         }
@@ -92,6 +96,7 @@ impl Metric {
         match self {
             Self::Accuracy => "accuracy",
             Self::Balanced => "balanced accuracy",
+            Self::MacroF1 => "macro F1",
             Self::Loss => "loss",
         }
     }
@@ -101,6 +106,7 @@ impl Metric {
         match self {
             Self::Accuracy => Some(validation.accuracy),
             Self::Balanced => validation.balanced.map(|balanced| balanced.accuracy),
+            Self::MacroF1 => validation.macro_f1,
             Self::Loss => validation.loss,
         }
     }
@@ -110,6 +116,7 @@ impl Metric {
         match self {
             Self::Accuracy => record.accuracy,
             Self::Balanced => record.balanced.map(|balanced| balanced.accuracy),
+            Self::MacroF1 => record.macro_f1,
             Self::Loss => record.loss.filter(|loss| loss.is_finite()),
         }
     }

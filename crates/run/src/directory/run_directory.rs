@@ -1,9 +1,9 @@
 //! A run directory: the interface between running and reporting.
 //!
 //! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `start.safetensors` if the model started
-//! from a file, `rounds.jsonl`, `checkpoint/`, `best.safetensors` if there are hold-outs, `model.safetensors`, `summary.json`; the
-//! last two when the run is done. `rolled-back/` if the run went back to an
-//! earlier round.
+//! from a file, `rounds.jsonl`, `checkpoint/`, `best.safetensors` if there are hold-outs, `model.safetensors`, `predictions.npy` of a
+//! simulation that evaluates on its test set, `summary.json`; the last three when the run is done. `rolled-back/` if the run went back
+//! to an earlier round.
 
 use crate::collapse::Detector;
 use crate::configuration::Experiment;

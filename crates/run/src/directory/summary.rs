@@ -2,7 +2,7 @@
 
 use crate::collapse::{Detector, FailedUpdates};
 use crate::monitor::Best;
-use fedtvd_core::round::RoundRecord;
+use fedtvd_core::round::{MissedClass, RoundRecord};
 use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +23,18 @@ pub struct Summary {
     /// Mean accuracy of the last 10 rounds, or of every n-th of them (`evaluation.every`); null if the model was not evaluated
     /// in one of them.
     pub last10_accuracy: Option<f64>,
+    /// The same of balanced accuracy; null if it is not known in one of them.
+    #[serde(default)]
+    pub last10_balanced_accuracy: Option<f64>,
+    /// The same of macro F1.
+    #[serde(default)]
+    pub last10_macro_f1: Option<f64>,
+    /// The same of the mean cross-entropy.
+    #[serde(default)]
+    pub last10_loss: Option<f64>,
+    /// The classes of which no sample was classified correctly in any of the last 10 rounds; null if it is not known.
+    #[serde(default)]
+    pub missed_classes: Option<Vec<MissedClass>>,
     /// The same for `evaluation.metric` on the clients' hold-outs; null without hold-outs.
     #[serde(default)]
     pub last10_validation: Option<f64>,
@@ -61,12 +73,6 @@ impl Summary {
         let (collapsed, alarms) = (detector.verdict(), detector.alarms());
         Self { collapsed, alarms, failed: detector.failed_updates().clone(), ..self }
     }
-}
-
-/// Mean of a quantity over the last rounds in which it was due; `None` if it is unknown in one of them.
-pub(crate) fn mean_of_last(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let known: Vec<f64> = values.collect::<Option<_>>()?;
-    (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
 }
 
 /// Samples trained on in a round, by the steps that each accepted client made.

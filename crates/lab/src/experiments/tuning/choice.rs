@@ -45,7 +45,8 @@ mod tests {
 
     fn line(round: u32, accuracy: f64) -> RoundRecord {
         let clients = Spread { mean: accuracy, deviation: 0.0, worst_decile: accuracy };
-        let validation = Validation { samples: 10, accuracy, loss: Some(1.0), balanced: None, clients };
+        let validation =
+            Validation { samples: 10, accuracy, loss: Some(1.0), balanced: None, macro_f1: None, clients };
         RoundRecord { round, validation: Some(validation), ..RoundRecord::default() }
     }
 

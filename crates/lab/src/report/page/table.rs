@@ -2,9 +2,10 @@
 
 use super::swatch;
 use crate::figures::escaped;
+use crate::report::cells::{Rank, TableCell};
 use crate::report::clients::{ClientLine, noteworthy};
 use crate::report::findings::{Report, SettingReport};
-use crate::report::table::{Rank, Table, TableCell};
+use crate::report::table::Table;
 use crate::report::timing::Timing;
 use crate::report::{latex, markdown};
 use std::fmt::Write as _;
