@@ -2,14 +2,18 @@
 
 use fedtvd_lab::runs::setting::{shown, unused};
 use fedtvd_run::configuration::keys;
-use fedtvd_run::configuration::{Config, Key, axes};
+use fedtvd_run::configuration::{Config, Key, axes, overruled};
 
 /// Notes on keys that were changed but belong to another kind of split or attack, or to another mode.
 pub(crate) fn unused_keys(config: &Config) -> Vec<String> {
     let default = Config::default();
     let note = |key: &Key| {
         let path = key.path();
-        let kind = unused(config, path).filter(|_| config.get(path) != default.get(path))?;
+        // Keys of local training are not ignored but refused.
+        let kind = unused(config, path).filter(|_| overruled(config, path).is_none())?;
+        if config.get(path) == default.get(path) {
+            return None;
+        }
         let (value, chosen) = (shown(&config.get(path)), shown(&config.get(kind)));
         Some(format!("{path} = {value} is ignored: it has no effect with {kind} = {chosen}"))
     };
@@ -72,6 +76,12 @@ mod tests {
         assert_eq!(unused_keys(&config(&nan)), [note]);
         let used = ["attack.kind=scale", "attack.clients=3", "attack.scale=2", "cohort.liars=1"];
         assert_eq!(unused_keys(&config(&used)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_key_of_local_training_that_is_refused_is_not_noted() {
+        let refused = config(&["local.optimizer=adam", "local.momentum=0.5", "local.step_every=3"]);
+        assert_eq!(unused_keys(&refused), Vec::<String>::new());
     }
 
     #[test]

@@ -23,15 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut params = Params::initial(Arc::new(Layout::of(&network)?), 1);
         let pass = Pass {
             epochs: 2,
-            first_epoch: 0,
-            batch: 4,
-            key: Key::of(1),
-            keep_velocity: false,
-            sgd: Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
-            pull: None,
-            push: None,
-            offsets: None,
-            class_weights: None,
+            ..Pass::new(Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 }, 4, Key::of(1))
         };
         cpu.pass(&mut params, &[0, 1, 2, 3], &pass)?;
         std::fs::write(directory.join(format!("{}.safetensors", model.name)), params.to_safetensors())?;

@@ -31,18 +31,7 @@ fn main() {
     let mut params = Params::initial(layout, 1);
     let rows: Vec<u32> = (0..32).collect();
     let sgd = Sgd { lr: 0.001, momentum: 0.9, nesterov: false, weight_decay: 0.0 };
-    let pass = |epochs| Pass {
-        epochs,
-        first_epoch: 0,
-        batch: 32,
-        key: Key::of(1),
-        keep_velocity: true,
-        sgd,
-        pull: None,
-        push: None,
-        offsets: None,
-        class_weights: None,
-    };
+    let pass = |epochs| Pass { epochs, keep_state: true, ..Pass::new(sgd, 32, Key::of(1)) };
     let mut work = |times: u32| match mode.as_str() {
         "train" => {
             cpu.pass(&mut params, &rows, &pass(times)).expect("training goes on");

@@ -5,11 +5,13 @@ use crate::flow::Flow;
 use crate::kernels::isa::{Isa, Work};
 use crate::kernels::vector::Vector;
 use crate::layers::Mode;
-use crate::loss::{cross_entropy, prediction, probabilities};
+use crate::loss::{Terms, cross_entropy, prediction, probabilities};
 use crate::map::Map;
 use fedtvd_core::model::{Layout, Network, NetworkError, Params, Shape};
 use fedtvd_core::stream::{Purpose, Stream};
-use fedtvd_core::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, step};
+use fedtvd_core::train::{
+    Evaluation, Optimizer, OptimizerState, Pass, PassReport, Samples, TrainFailure, Trainer, step,
+};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -25,7 +27,7 @@ pub struct Cpu {
     isa: Isa,
     bound: Bound,
     gradient: Vec<f32>,
-    velocity: Vec<f32>,
+    state: OptimizerState,
     order: Vec<u32>,
     row: Vec<f32>,
     labels: Vec<u32>,
@@ -67,11 +69,15 @@ impl Cpu {
     }
 
     /// Bytes that training this network in batches of up to `batch` samples takes, besides the samples: feature maps,
-    /// gradients, the optimiser's memory and three copies of the model. Allocates none of them.
-    pub fn training_memory(network: &Network, batch: usize) -> Result<u128, NetworkError> {
+    /// gradients, the optimiser's vectors and three copies of the model. Allocates none of them.
+    pub fn training_memory(
+        network: &Network,
+        batch: usize,
+        optimizer: &Optimizer,
+    ) -> Result<u128, NetworkError> {
         let isa = Isa::available().pop().expect("plain numbers are always available");
         let (flow, layout) = (Flow::of(network)?, Layout::of(network)?);
-        let model = 4 * (3 * layout.len() + 2 * layout.trainable()) as u128;
+        let model = 4 * (3 * layout.len() + (1 + optimizer.vectors()) * layout.trainable()) as u128;
         Ok(model + bind::bytes(&flow, isa, batch.max(EVALUATION_BATCH)))
     }
 
@@ -93,7 +99,7 @@ impl Cpu {
         Ok(Self {
             bound: Bound::new(&flow, &layout, isa, EVALUATION_BATCH),
             gradient: vec![0.0; layout.trainable()],
-            velocity: vec![0.0; layout.trainable()],
+            state: OptimizerState::default(),
             order: Vec::new(),
             row: vec![0.0; network.input.iter().product()],
             labels: Vec::new(),
@@ -212,8 +218,7 @@ impl Cpu {
             &buffers.values[output.value],
             &output.map,
             &self.labels,
-            pass.offsets,
-            pass.class_weights,
+            Terms { offsets: pass.offsets, weights: pass.class_weights, smoothing: pass.smoothing },
             Some(&mut buffers.gradients[output.gradient]),
         );
         if !loss.is_finite() {
@@ -222,8 +227,8 @@ impl Cpu {
         for layer in layers.iter_mut().rev() {
             layer.backward(buffers, &params.values, &mut self.gradient);
         }
-        let (gradient, velocity) = (&self.gradient, &mut self.velocity);
-        self.isa.run(Step { pass, params, velocity, gradient });
+        let (gradient, state) = (&self.gradient, &mut self.state);
+        self.isa.run(Step { pass, params, state, gradient });
         loss
     }
 }
@@ -231,14 +236,14 @@ impl Cpu {
 struct Step<'a> {
     pass: &'a Pass<'a>,
     params: &'a mut Params,
-    velocity: &'a mut [f32],
+    state: &'a mut OptimizerState,
     gradient: &'a [f32],
 }
 
 impl Work for Step<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
-        step(self.pass, self.params.trainable_mut(), self.velocity, self.gradient);
+        step(self.pass, self.params.trainable_mut(), self.state, self.gradient);
     }
 }
 
@@ -264,9 +269,7 @@ impl Trainer for Cpu {
             ],
         )?;
         self.reserve(pass.batch.min(rows.len()));
-        if !pass.keep_velocity {
-            self.velocity.fill(0.0);
-        }
+        self.state.begin(pass, trainable);
         let total: f64 = rows.iter().map(|row| pass.weight(self.samples.labels()[*row as usize])).sum();
         let mut report = PassReport { steps: 0, losses: [0.0; 2] };
         let mut order = std::mem::take(&mut self.order);
@@ -303,13 +306,14 @@ impl Trainer for Cpu {
         offsets: Option<&[f32]>,
     ) -> Result<Evaluation, TrainFailure> {
         self.check(params, rows, &[("offsets to the logits", offsets.map(<[f32]>::len), self.classes)])?;
+        let terms = Terms { offsets, ..Terms::default() };
         let mut evaluation = Evaluation::empty(self.classes);
         for batch in rows.chunks(EVALUATION_BATCH) {
             self.load(batch, None);
             self.forward(&params.values, &mut Mode::Evaluation);
             let Bound { buffers, output, .. } = &self.bound;
             let values = &buffers.values[output.value];
-            evaluation.loss += cross_entropy(values, &output.map, &self.labels, offsets, None, None);
+            evaluation.loss += cross_entropy(values, &output.map, &self.labels, terms, None);
             for (n, &label) in self.labels.iter().enumerate() {
                 let place = label as usize * self.classes + prediction(values, &output.map, n);
                 evaluation.confusion[place] += 1;
@@ -324,7 +328,7 @@ mod tests {
     use super::*;
     use crate::models::from_lines;
     use fedtvd_core::stream::Key;
-    use fedtvd_core::train::{Sgd, Values};
+    use fedtvd_core::train::{Adam, Pull, Sgd, Values};
 
     #[test]
     fn as_many_inputs_as_classes_train_too() {
@@ -350,6 +354,56 @@ mod tests {
     }
 
     #[test]
+    fn adam_takes_the_memory_of_one_more_vector_than_sgd() {
+        let network =
+            from_lines(&["linear 3".to_owned(), "relu".to_owned(), "linear".to_owned()], [4, 1, 1], 2);
+        let network = network.unwrap();
+        let adam = Adam { lr: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.0 };
+        let sgd = Sgd { lr: 0.01, momentum: 0.0, nesterov: false, weight_decay: 0.0 };
+        let bytes = |optimizer| Cpu::training_memory(&network, 8, &optimizer).unwrap();
+        // 4 x 3 + 3 and 3 x 2 + 2 parameters of four bytes.
+        assert_eq!(bytes(Optimizer::AdamW(adam)) - bytes(Optimizer::Sgd(sgd)), 4 * 23);
+    }
+
+    #[test]
+    fn a_step_has_the_same_bits_with_every_instruction_set() {
+        let adam = Adam { lr: 0.01, beta1: 0.9, beta2: 0.99, eps: 1e-8, weight_decay: 0.1 };
+        let sgd = Sgd { lr: 0.01, momentum: 0.9, nesterov: true, weight_decay: 0.1 };
+        let network =
+            from_lines(&["linear 37".to_owned(), "relu".to_owned(), "linear".to_owned()], [9, 1, 1], 3);
+        let start = Params::initial(Arc::new(Layout::of(&network.unwrap()).unwrap()), 1);
+        let mut stream = Stream::at(3, Purpose::Split, 0, 0);
+        let mut numbers =
+            || -> Vec<f32> { start.trainable().iter().map(|_| stream.normal() as f32).collect() };
+        let (gradients, anchor, push) = ([numbers(), numbers(), numbers()], numbers(), numbers());
+        for optimizer in [Optimizer::Sgd(sgd), Optimizer::Adam(adam), Optimizer::AdamW(adam)] {
+            for (clip, pulled, pushed) in [
+                (None, false, false),
+                (Some(0.5), false, true),
+                (Some(0.5), true, false),
+                (Some(2.0), true, true),
+            ] {
+                let pass = Pass {
+                    clip,
+                    pull: pulled.then_some(Pull { mu: 0.1, anchor: &anchor }),
+                    push: pushed.then_some(&push[..]),
+                    ..Pass::new(optimizer, 1, Key::of(1))
+                };
+                let stepped = |isa: Isa| {
+                    let (mut params, mut state) = (start.clone(), OptimizerState::default());
+                    state.begin(&pass, params.trainable().len());
+                    for gradient in &gradients {
+                        isa.run(Step { pass: &pass, params: &mut params, state: &mut state, gradient });
+                    }
+                    params.values.iter().map(|w| w.to_bits()).collect::<Vec<u32>>()
+                };
+                let models: Vec<_> = Isa::available().into_iter().map(stepped).collect();
+                assert!(models.iter().all(|model| *model == models[0]), "{pass:?}");
+            }
+        }
+    }
+
+    #[test]
     fn every_instruction_set_trains_alike() {
         let lines = "conv 6 3x3 pad 1|batchnorm|relu|maxpool 2|residual {|conv 6 3x3 pad 1|groupnorm 2|}|relu|\
                      dropout 0.3|conv 21 3x3 stride 2|avgpool 2 stride 1|flatten|linear 19|relu|linear";
@@ -360,18 +414,8 @@ mod tests {
         let labels = (0..37).map(|row| row % 5).collect();
         let samples = Arc::new(Samples::new([2, 11, 12], 5, Values::Floats(values), labels, 37).unwrap());
         let rows: Vec<u32> = (0..37).collect();
-        let pass = Pass {
-            epochs: 2,
-            first_epoch: 0,
-            batch: 20,
-            key: Key::of(1),
-            keep_velocity: false,
-            sgd: Sgd { lr: 0.05, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
-            pull: None,
-            push: None,
-            offsets: None,
-            class_weights: None,
-        };
+        let sgd = Sgd { lr: 0.05, momentum: 0.9, nesterov: false, weight_decay: 0.0 };
+        let pass = Pass { epochs: 2, ..Pass::new(sgd, 20, Key::of(1)) };
         let start = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
         let trained = |isa: Isa| {
             let mut params = start.clone();

@@ -1,26 +1,42 @@
-//! Softmax cross-entropy with offsets to the logits and class weights w:
+//! Softmax cross-entropy with offsets to the logits, class weights w and label smoothing s, over C classes:
 //!
 //! ```text
-//! z = logits + offsets,   loss = ln Σ_c exp z_c - z_y,   d loss / d logits = softmax(z) - onehot(y)
-//! loss of a batch = Σ w_y loss / Σ w_y, and 0 if all of its weights are 0
+//! z = logits + offsets,   l_c = ln Σ_j exp z_j - z_c,   d l_c / d logits = softmax(z) - onehot(c)
+//! loss of a sample = (1 - s) w_y l_y + s/C Σ_c w_c l_c                 (without smoothing: w_y l_y)
+//! loss of a batch  = Σ loss / Σ w_y, and 0 if all of its weights are 0
 //! ```
+//!
+//! That is `torch.nn.CrossEntropyLoss(weight=w, label_smoothing=s)`.
 
 use crate::map::Map;
 
-/// Sum of the batch's losses, each times its weight; the gradient of their weighted mean goes to `gradient` if there is one.
+/// What the loss depends on besides logits and labels.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Terms<'a> {
+    /// One number per class.
+    pub(crate) offsets: Option<&'a [f32]>,
+    /// One number per class.
+    pub(crate) weights: Option<&'a [f32]>,
+    /// Label smoothing.
+    pub(crate) smoothing: f64,
+}
+
+/// Sum of the losses of a batch's samples; the gradient of the batch's loss goes to `gradient` if there is one.
 ///
 /// Lanes beyond the last sample get a gradient of zero.
 pub(crate) fn cross_entropy(
     logits: &[f32],
     map: &Map,
     labels: &[u32],
-    offsets: Option<&[f32]>,
-    weights: Option<&[f32]>,
+    terms: Terms<'_>,
     mut gradient: Option<&mut [f32]>,
 ) -> f64 {
+    let Terms { offsets, weights, smoothing } = terms;
     let classes = map.shape[0];
     let mut total = 0.0;
     let weight = |label: u32| weights.map_or(1.0, |weights| f64::from(weights[label as usize]));
+    let spread = smoothing / classes as f64;
+    let all: f64 = if smoothing == 0.0 { 0.0 } else { (0..classes).map(|class| weight(class as u32)).sum() };
     let whole: f64 = labels.iter().map(|&label| weight(label)).sum();
     let share = if whole == 0.0 { 0.0 } else { 1.0 / whole };
     if let Some(gradient) = gradient.as_deref_mut() {
@@ -34,12 +50,22 @@ pub(crate) fn cross_entropy(
         // A maximum that is NaN if any value is.
         let largest = (0..classes).map(z).fold(f64::NEG_INFINITY, |m, z| if z <= m { m } else { z });
         let sum: f64 = (0..classes).map(|class| (z(class) - largest).exp()).sum();
-        total += weight(label) * (sum.ln() + largest - z(label as usize));
+        let loss = |class: usize| weight(class as u32) * (sum.ln() + largest - z(class));
+        if smoothing == 0.0 {
+            total += loss(label as usize);
+        } else if whole > 0.0 {
+            total += (1.0 - smoothing) * loss(label as usize) + spread * (0..classes).map(loss).sum::<f64>();
+        }
         if let Some(gradient) = gradient.as_deref_mut() {
             for class in 0..classes {
                 let hit = f64::from(u8::from(class == label as usize));
-                gradient[at(class)] =
-                    (((z(class) - largest).exp() / sum - hit) * (weight(label) * share)) as f32;
+                let p = (z(class) - largest).exp() / sum;
+                gradient[at(class)] = if smoothing == 0.0 {
+                    ((p - hit) * (weight(label) * share)) as f32
+                } else {
+                    let own = (1.0 - smoothing) * weight(label) * (p - hit);
+                    ((own + spread * (all * p - weight(class as u32))) * share) as f32
+                };
             }
         }
     }
@@ -94,7 +120,13 @@ mod tests {
             let case = &golden[name];
             let offsets: Vec<f32> = numbers(&case["offsets"]).into_iter().map(|o| o as f32).collect();
             let mut gradient = vec![9.0; 4 * 8];
-            let loss = cross_entropy(&logits, &map, &labels, Some(&offsets), None, Some(&mut gradient)) / 3.0;
+            let loss = cross_entropy(
+                &logits,
+                &map,
+                &labels,
+                Terms { offsets: Some(&offsets), ..Terms::default() },
+                Some(&mut gradient),
+            ) / 3.0;
             let right = case["loss"].as_f64().unwrap();
             // Offsets and gradients are f32 here.
             assert!((loss - right).abs() < 1e-6 * right, "{name}: {loss} {right}");
@@ -108,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn class_weights_are_those_of_pytorch() {
+    fn class_weights_and_label_smoothing_are_those_of_pytorch() {
         // `make_class_weights.py` beside it computed it.
         let golden: Value = serde_json::from_str(include_str!("../tests/golden/class_weights.json")).unwrap();
         let map = Map { shape: [4, 1, 1], border: 0, lanes: 8 };
@@ -121,8 +153,9 @@ mod tests {
             let [offsets, weights] = ["offsets", "weights"]
                 .map(|key| numbers(&case[key]).into_iter().map(|x| x as f32).collect::<Vec<f32>>());
             let mut gradient = vec![9.0; 4 * 8];
-            let sum =
-                cross_entropy(&logits, &map, &labels, Some(&offsets), Some(&weights), Some(&mut gradient));
+            let smoothing = case["smoothing"].as_f64().unwrap();
+            let terms = Terms { offsets: Some(&offsets), weights: Some(&weights), smoothing };
+            let sum = cross_entropy(&logits, &map, &labels, terms, Some(&mut gradient));
             let right = case["sum"].as_f64().unwrap();
             // All inputs are exact in f32, and sums are in f64.
             assert!((sum - right).abs() < 1e-13 * right, "{name}: {sum} {right}");
@@ -137,8 +170,11 @@ mod tests {
     fn a_batch_without_weight_has_no_loss_and_no_gradient() {
         let map = Map { shape: [2, 1, 1], border: 0, lanes: 8 };
         let mut gradient = vec![9.0; 16];
-        let loss = cross_entropy(&[0.5; 16], &map, &[1, 1], None, Some(&[3.0, 0.0]), Some(&mut gradient));
-        assert_eq!((loss, gradient), (0.0, vec![0.0; 16]));
+        for smoothing in [0.0, 0.1] {
+            let terms = Terms { offsets: None, weights: Some(&[3.0, 0.0]), smoothing };
+            let loss = cross_entropy(&[0.5; 16], &map, &[1, 1], terms, Some(&mut gradient));
+            assert_eq!((loss, &gradient), (0.0, &vec![0.0; 16]));
+        }
     }
 
     #[test]

@@ -53,18 +53,8 @@ fn training_allocates_nothing_after_its_first_pass_and_resnet18_stays_small() {
         let mut cpu = Cpu::new(&network, Arc::new(samples)).unwrap();
         let mut params = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
         let rows: Vec<u32> = (0..32).collect();
-        let mut pass = Pass {
-            epochs: 1,
-            first_epoch: 0,
-            batch: 32,
-            key: Key::of(1),
-            keep_velocity: false,
-            sgd: Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
-            pull: None,
-            push: None,
-            offsets: None,
-            class_weights: None,
-        };
+        let mut pass =
+            Pass::new(Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 }, 32, Key::of(1));
         cpu.pass(&mut params, &rows, &pass).unwrap();
         if name == "resnet18" {
             let held = BYTES.load(Relaxed) - before;

@@ -27,15 +27,7 @@ fn samples() -> Samples {
 fn pass(lr: f64, batch: usize) -> Pass<'static> {
     Pass {
         epochs: 2,
-        first_epoch: 0,
-        batch,
-        key: Key::of(1),
-        keep_velocity: false,
-        sgd: Sgd { lr, momentum: 0.9, nesterov: false, weight_decay: 0.0 },
-        pull: None,
-        push: None,
-        offsets: None,
-        class_weights: None,
+        ..Pass::new(Sgd { lr, momentum: 0.9, nesterov: false, weight_decay: 0.0 }, batch, Key::of(1))
     }
 }
 

@@ -3,39 +3,22 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
-use fedtvd_core::model::{LayerKind, Layout, Network, Params, Role, Shape};
+#[path = "golden/formula.rs"]
+mod formula;
+
+use fedtvd_core::model::{Layout, Params, Role, Shape};
 use fedtvd_core::stream::Key;
-use fedtvd_core::train::{Pass, Samples, Sgd, Trainer, Values};
+use fedtvd_core::train::{Pass, Sgd, Trainer};
 use fedtvd_nn::{Cpu, models};
+use formula::{initial, samples, unit};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// frac(43758.5453 sin(k + 1)).
-fn unit(k: usize) -> f64 {
-    let x = (k as f64 + 1.0).sin() * 43758.5453;
-    x - x.floor()
-}
-
-fn samples(shape: Shape, classes: usize, rows: usize, label: impl Fn(usize) -> usize) -> Arc<Samples> {
-    let size: usize = shape.iter().product();
-    let values = (0..rows * size).map(|i| (2.0 * unit(7 + i) - 1.0) as f32).collect();
-    let labels = (0..rows).map(|row| label(row) as u32).collect();
-    Arc::new(Samples::new(shape, classes, Values::Floats(values), labels, rows).unwrap())
-}
-
 fn pass(lr: f64, momentum: f64) -> Pass<'static> {
     Pass {
-        epochs: 1,
-        first_epoch: 0,
-        batch: 1000,
-        key: Key::of(1),
-        keep_velocity: true,
-        sgd: Sgd { lr, momentum, nesterov: false, weight_decay: 0.0 },
-        pull: None,
-        push: None,
-        offsets: None,
-        class_weights: None,
+        keep_state: true,
+        ..Pass::new(Sgd { lr, momentum, nesterov: false, weight_decay: 0.0 }, 1000, Key::of(1))
     }
 }
 
@@ -111,23 +94,6 @@ struct Run {
     checks: BTreeMap<String, f64>,
 }
 
-/// The formula's weights, PyTorch's bounds.
-fn formula(network: &Network) -> Params {
-    let layout = Arc::new(Layout::of(network).unwrap());
-    let mut params = Params::initial(layout.clone(), 0);
-    let (mut number, mut bound) = (0, 0.0);
-    for tensor in layout.tensors().iter().filter(|t| matches!(t.kind, LayerKind::Conv | LayerKind::Linear)) {
-        if tensor.role == Role::Weight {
-            bound = 1.0 / (tensor.shape[1..].iter().product::<usize>() as f64).sqrt();
-        }
-        for (i, value) in params.values[tensor.range()].iter_mut().enumerate() {
-            *value = ((2.0 * unit(1_000_003 * number + i) - 1.0) * bound) as f32;
-        }
-        number += 1;
-    }
-    params
-}
-
 /// How far a loss may be from PyTorch's: 1e-4, for ResNets ten times PyTorch's difference between threads.
 ///
 /// Two threads share almost all of their rounding, so where a value next to a kink decides what follows, they may
@@ -143,7 +109,7 @@ fn follows(run: &Run) {
     let model = models::ALL.iter().find(|model| model.name == run.model).unwrap();
     let mut network = models::named(model.name, model.input, model.classes).unwrap();
     network.layers.retain(|layer| layer.word() != "dropout");
-    let mut params = formula(&network);
+    let mut params = initial(&Arc::new(Layout::of(&network).unwrap()));
     let data = samples(model.input, model.classes, 64, |n| (7 * n + n / 3) % model.classes);
     let mut cpu = Cpu::new(&network, data).unwrap();
     let batch = if model.name.starts_with("resnet18") || model.name.starts_with("resnet34") { 4 } else { 8 };

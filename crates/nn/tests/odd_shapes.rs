@@ -74,18 +74,7 @@ fn reference(network: &Network, params: &Params, samples: &Samples, row: u32) ->
 }
 
 fn one_step(batch: usize) -> Pass<'static> {
-    Pass {
-        epochs: 1,
-        first_epoch: 0,
-        batch,
-        key: Key::of(1),
-        keep_velocity: false,
-        sgd: Sgd { lr: 1.0, momentum: 0.0, nesterov: false, weight_decay: 0.0 },
-        pull: None,
-        push: None,
-        offsets: None,
-        class_weights: None,
-    }
+    Pass::new(Sgd { lr: 1.0, momentum: 0.0, nesterov: false, weight_decay: 0.0 }, batch, Key::of(1))
 }
 
 proptest! {

@@ -17,18 +17,7 @@ fn samples(shape: Shape, classes: usize, rows: usize) -> Arc<Samples> {
 
 /// One step of plain SGD with a learning rate of 1 leaves w - gradient.
 fn one_step() -> Pass<'static> {
-    Pass {
-        epochs: 1,
-        first_epoch: 0,
-        batch: 1000,
-        key: Key::of(1),
-        keep_velocity: false,
-        sgd: Sgd { lr: 1.0, momentum: 0.0, nesterov: false, weight_decay: 0.0 },
-        pull: None,
-        push: None,
-        offsets: None,
-        class_weights: None,
-    }
+    Pass::new(Sgd { lr: 1.0, momentum: 0.0, nesterov: false, weight_decay: 0.0 }, 1000, Key::of(1))
 }
 
 fn check(network: &Network, rows: usize, tolerance: f64) {

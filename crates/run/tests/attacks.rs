@@ -253,7 +253,7 @@ fn false_reaches_are_the_extremes_of_the_claimed_size() {
         (experiment.run.local, size, updates.outcomes()[0].answer.clone().unwrap().report())
     };
     let (local, _, tiny) = report(&["attack.kind=tiny-reach"]);
-    assert_eq!((tiny.steps, tiny.reach), (1, local.sgd.lr));
+    assert_eq!((tiny.steps, tiny.reach), (1, local.optimizer.lr()));
     let (local, size, vast) = report(&["attack.kind=vast-reach"]);
     assert_eq!(vast.steps, local.most_steps(size));
     assert_eq!(vast.reach, local.reaches(0.0, size)[1]);

@@ -3,7 +3,7 @@
 use crate::output::strategies_page;
 use crate::request::{Failure, Output};
 use clap::Args;
-use fedtvd_core::rules::{Spec, notation};
+use fedtvd_core::rules::{Settings, Spec, notation};
 use fedtvd_core::settings::{Param, ParamKind, Value};
 use fedtvd_core::strategy::ALL;
 use serde::Serialize;
@@ -27,6 +27,7 @@ struct SpecView {
     about: &'static str,
     paper: &'static str,
     params: Vec<ParamView>,
+    needs_sgd: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -43,7 +44,7 @@ struct ParamView {
 impl From<&'static Spec> for SpecView {
     fn from(spec: &'static Spec) -> Self {
         let params = spec.params.iter().map(ParamView::from).collect();
-        Self { name: spec.name, about: spec.about, paper: spec.paper, params }
+        Self { name: spec.name, about: spec.about, paper: spec.paper, params, needs_sgd: needs_sgd(spec) }
     }
 }
 
@@ -119,7 +120,15 @@ fn details(spec: &Spec) -> String {
     if let Some((part, why)) = spec.keeps {
         let _ = writeln!(text, "\nCannot be combined with a strategy that changes {part}: {why}.");
     }
+    if let Some(why) = needs_sgd(spec) {
+        let _ = writeln!(text, "\nClients must train with SGD (local.optimizer): {why}.");
+    }
     text
+}
+
+/// Why clients of a strategy must train with SGD, if they must.
+pub(crate) fn needs_sgd(spec: &Spec) -> Option<&'static str> {
+    (spec.build)(&Settings::defaults(spec)).needs_sgd()
 }
 
 /// A parameter's default, as text.

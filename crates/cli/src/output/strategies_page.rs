@@ -1,6 +1,6 @@
 //! The documentation page that is generated from the strategies.
 
-use crate::commands::strategies::default;
+use crate::commands::strategies::{default, needs_sgd};
 use fedtvd_core::settings::Param;
 use fedtvd_core::strategy::ALL;
 use std::fmt::Write as _;
@@ -39,6 +39,9 @@ pub(crate) fn strategies() -> String {
         }
         if let Some((part, why)) = spec.keeps {
             let _ = writeln!(text, "\nCannot be combined with a strategy that changes {part}: {why}.");
+        }
+        if let Some(why) = needs_sgd(spec) {
+            let _ = writeln!(text, "\nClients must train with SGD (`local.optimizer = \"sgd\"`): {why}.");
         }
         for (property, why) in spec.lacks {
             let _ = writeln!(text, "\nUnlike most methods, {property}: {why}.");

@@ -170,9 +170,33 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
     let common =
         [&split[..], &["--set", "rounds=3", "--set", "cohort.fraction=0.6", "--set", "local.epochs=1"]]
             .concat();
-    for strategy in ["fedtvd+balanced", "scaffold", "fedadam"] {
+    let options = [
+        "--set",
+        "local.optimizer=adamw",
+        "--set",
+        "local.lr=0.003",
+        "--set",
+        "local.weight_decay=0.01",
+        "--set",
+        "local.clip=0.5",
+        "--set",
+        "local.label_smoothing=0.1",
+        "--set",
+        "local.schedule=cosine",
+        "--set",
+        "local.cosine_rounds=10",
+        "--set",
+        "local.warmup=1",
+    ];
+    let cases = [
+        ("fedtvd+balanced", &[][..]),
+        ("scaffold", &[][..]),
+        ("fedadam", &[][..]),
+        ("fedprox", &options[..]),
+    ];
+    for (strategy, options) in cases {
         let name = format!("strategy.name={strategy}");
-        let settings = [&common[..], &["--set", &name]].concat();
+        let settings = [&common[..], &["--set", &name], options].concat();
         let (simulated, federated) =
             (place(&format!("simulated-{strategy}")), place(&format!("federated-{strategy}")));
         let (certs, roster) = (place("certs"), place("roster"));

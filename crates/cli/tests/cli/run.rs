@@ -118,14 +118,38 @@ fn a_run_in_use_or_unfinished_is_reported() {
     );
 }
 
+/// Strategies with and without memories, and one with every option of local training.
+fn cases() -> [(&'static str, &'static [&'static str]); 4] {
+    [("fedtvd+balanced", &[]), ("scaffold", &[]), ("fedadam", &[]), ("fedprox", &TRAINING)]
+}
+
+const TRAINING: [&str; 16] = [
+    "--set",
+    "local.optimizer=adam",
+    "--set",
+    "local.lr=0.003",
+    "--set",
+    "local.weight_decay=0.01",
+    "--set",
+    "local.clip=0.5",
+    "--set",
+    "local.label_smoothing=0.1",
+    "--set",
+    "local.schedule=cosine",
+    "--set",
+    "local.cosine_rounds=100",
+    "--set",
+    "local.warmup=3",
+];
+
 #[test]
 fn any_number_of_workers_gives_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
-    for strategy in ["fedtvd+balanced", "scaffold", "fedadam"] {
+    for (strategy, options) in cases() {
         let set = format!("strategy.name={strategy}");
         let models = ["1", "2", "7"].map(|workers| {
             let out = folder.path().join(format!("{strategy}-{workers}"));
-            assert_eq!(run(&out, &["--workers", workers, "--set", &set]).code, 0);
+            assert_eq!(run(&out, &[&["--workers", workers, "--set", &set], options].concat()).code, 0);
             model(&out)
         });
         assert!(models[0] == models[1] && models[1] == models[2], "{strategy}");
@@ -135,10 +159,11 @@ fn any_number_of_workers_gives_the_same_model() {
 #[test]
 fn a_run_that_is_killed_again_and_again_ends_with_the_same_model() {
     let folder = tempfile::tempdir().unwrap();
-    for strategy in ["fedtvd+balanced", "scaffold", "fedadam"] {
+    for (strategy, options) in cases() {
         let set = format!("strategy.name={strategy}");
+        let set = [&["--set", &set], options].concat();
         let whole = folder.path().join(format!("{strategy}-whole"));
-        assert_eq!(run(&whole, &["--set", &set]).code, 0);
+        assert_eq!(run(&whole, &set).code, 0);
         let out = folder.path().join(format!("{strategy}-killed"));
         let killed = |verb: &[&str], milliseconds| {
             let mut child = Command::new(env!("CARGO_BIN_EXE_fedtvd"))
@@ -152,7 +177,7 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_model() {
             child.wait().unwrap();
         };
         let text = out.to_str().unwrap();
-        killed(&[["run", "--out", text].as_slice(), &SMALL, &["--set", &set]].concat(), 400);
+        killed(&[["run", "--out", text].as_slice(), &SMALL, &set].concat(), 400);
         for milliseconds in [150, 400, 300] {
             if out.join("manifest.json").exists() {
                 killed(&["resume", text], milliseconds);
@@ -161,7 +186,7 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_model() {
         let last = if out.join("manifest.json").exists() {
             fedtvd(&["resume", "--quiet", text])
         } else {
-            run(&out, &["--set", &set])
+            run(&out, &set)
         };
         assert_eq!(last.code, 0, "{}", last.err);
         assert_eq!(model(&out), model(&whole), "{strategy}");

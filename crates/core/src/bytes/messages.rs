@@ -5,6 +5,7 @@
 //! promises, and never allocates more than the input holds.
 
 use crate::bytes::BytesError;
+use crate::bytes::local_header::{self, AdamHeader, LocalHeader};
 use crate::bytes::reader::Reader;
 use crate::bytes::writer::Writer;
 use crate::labels::Reference;
@@ -13,7 +14,7 @@ use crate::model::{Layout, Params};
 use crate::round::{ClientId, Job, Offer, Profile, Report, State, Upload};
 use crate::rules::Extent;
 use crate::stream::Key;
-use crate::train::{ClassWeights, Local};
+use crate::train::ClassWeights;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,10 +27,17 @@ struct JobHeader {
     accepted: Option<u32>,
     round: u32,
     strategy: String,
-    local: Local,
+    local: LocalHeader,
     // Left out if equal: jobs without class weights keep their bytes, and an older client refuses those with weights.
     #[serde(default, skip_serializing_if = "ClassWeights::are_equal")]
     class_weights: ClassWeights,
+    // Left out if they change nothing, for the same reasons.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    adam: Option<AdamHeader>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    clip: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label_smoothing: Option<f64>,
     reference: Reference,
 }
 
@@ -55,14 +63,18 @@ impl Job {
 
     fn header(&self) -> JobHeader {
         let offer = &self.offer;
+        let (local, adam, clip, label_smoothing) = local_header::parts(&offer.local);
         JobHeader {
             client: self.client,
             key: self.key,
             accepted: self.accepted,
             round: offer.round,
             strategy: offer.strategy.clone(),
-            local: offer.local,
+            local,
             class_weights: offer.class_weights.clone(),
+            adam,
+            clip,
+            label_smoothing,
             reference: offer.reference.clone(),
         }
     }
@@ -73,7 +85,7 @@ impl Job {
         let offer = Offer {
             round: header.round,
             strategy: header.strategy,
-            local: header.local,
+            local: local_header::local((header.local, header.adam, header.clip, header.label_smoothing)),
             class_weights: header.class_weights,
             reference: header.reference,
             params: Arc::new(reader.take_params(layout)?),

@@ -1,6 +1,7 @@
 //! The binary format of jobs, uploads, memories and states, used on disk, in spool files and on the wire.
 //! An upload can be checked while its bytes arrive.
 
+mod local_header;
 pub(crate) mod messages;
 pub(crate) mod reader;
 pub mod upload_head;

@@ -136,6 +136,7 @@ mod tests {
         carries: &[Carried { name: "control", extent: Extent::Trainable }],
         remembers: true,
         mu: 0.0,
+        sgd: None,
     };
 
     fn job() -> Job {

@@ -57,6 +57,8 @@ pub struct Needs {
     pub remembers: bool,
     /// Strength of the proximal term in the passes that train the shared model; it bounds their reach.
     pub mu: f64,
+    /// Why clients must train with SGD, if they must.
+    pub sgd: Option<&'static str>,
 }
 
 /// A vector sent along with the model.
@@ -133,6 +135,11 @@ pub trait Combine: Debug + Send + Sync {
     /// same for all clients. Screening bounds the scaled change.
     fn amplification(&self, _: &Report) -> f64 {
         1.0
+    }
+
+    /// Why clients must train with SGD, if they must.
+    fn needs_sgd(&self) -> Option<&'static str> {
+        None
     }
 }
 

@@ -59,6 +59,12 @@ impl Recipe {
         brought.into_iter().flatten().collect()
     }
 
+    /// Why clients must train with SGD, if one of its rules needs that.
+    pub fn needs_sgd(&self) -> Option<&'static str> {
+        let local = self.local.as_ref().and_then(|local| local.needs().sgd);
+        local.or_else(|| self.combine.as_ref().and_then(|combine| combine.needs_sgd()))
+    }
+
     /// The rules of both recipes; if both define a rule, `self` takes precedence.
     pub fn or(self, other: Self) -> Self {
         Self {
@@ -86,4 +92,11 @@ pub struct Strategy {
     pub combine: Arc<dyn Combine>,
     /// How the server updates the global model.
     pub server: Arc<dyn ServerRule>,
+}
+
+impl Strategy {
+    /// Why clients must train with SGD, if one of its rules needs that.
+    pub fn needs_sgd(&self) -> Option<&'static str> {
+        self.local.needs().sgd.or_else(|| self.combine.needs_sgd())
+    }
 }

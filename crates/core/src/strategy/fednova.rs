@@ -53,4 +53,8 @@ impl Combine for Normalised {
     fn amplification(&self, report: &Report) -> f64 {
         1.0 / report.reach
     }
+
+    fn needs_sgd(&self) -> Option<&'static str> {
+        Some("it divides each client's change by its total step size, which is a mean gradient only with SGD")
+    }
 }

@@ -42,7 +42,14 @@ struct Controlled;
 
 impl LocalRule for Controlled {
     fn needs(&self) -> Needs {
-        Needs { carries: &[Carried { name: CONTROL, extent: Extent::Trainable }], remembers: true, mu: 0.0 }
+        Needs {
+            carries: &[Carried { name: CONTROL, extent: Extent::Trainable }],
+            remembers: true,
+            mu: 0.0,
+            sgd: Some(
+                "a control variate is a client's change divided by its total step size, which is a mean gradient only with SGD",
+            ),
+        }
     }
 
     fn train(

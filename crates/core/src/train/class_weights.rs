@@ -86,15 +86,16 @@ impl ClassWeights {
     }
 
     /// The weights of a client with these label counts; `None` if all of its samples have the same weight, which
-    /// changes nothing.
-    pub(crate) fn of_client(&self, counts: &[u64]) -> Option<Vec<f32>> {
+    /// changes nothing. With label smoothing, all classes are targets of every sample, and their weights must be equal.
+    pub(crate) fn of_client(&self, counts: &[u64], smoothing: f64) -> Option<Vec<f32>> {
         let weights: Vec<f32> = match self {
             Self::Equal => return None,
             Self::Inverse => inverse(counts).into_iter().map(|weight| weight as f32).collect(),
             Self::Given(Costs(costs)) => costs.iter().map(|cost| *cost as f32).collect(),
         };
+        let counts_in_loss = |count: u64| count > 0 || smoothing > 0.0;
         let mut present =
-            weights.iter().zip(counts).filter(|(_, count)| **count > 0).map(|(weight, _)| weight);
+            weights.iter().zip(counts).filter(|(_, count)| counts_in_loss(**count)).map(|(weight, _)| weight);
         let first = present.next()?;
         if present.all(|weight| weight == first) { None } else { Some(weights) }
     }
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn inverse_weights_have_mean_one_and_are_zero_for_classes_that_a_client_lacks() {
         let counts = [80, 15, 0, 5];
-        let weights = ClassWeights::Inverse.of_client(&counts).unwrap();
+        let weights = ClassWeights::Inverse.of_client(&counts, 0.0).unwrap();
         // n / (C n_c): 100 / (3 * 80), 100 / (3 * 15) and 100 / (3 * 5).
         for (weight, expected) in weights.iter().zip([100.0 / 240.0, 100.0 / 45.0, 0.0, 100.0 / 15.0]) {
             assert!((weight - expected).abs() <= f32::EPSILON * expected, "{weight} {expected}");
@@ -142,12 +143,16 @@ mod tests {
     #[test]
     fn weights_that_are_equal_for_all_samples_of_a_client_reach_no_trainer() {
         let given = |costs: &[f64]| ClassWeights::given(costs.to_vec()).unwrap();
-        assert_eq!(ClassWeights::Equal.of_client(&[9, 1]), None);
-        assert_eq!(ClassWeights::Inverse.of_client(&[7, 7, 7]), None);
-        assert_eq!(ClassWeights::Inverse.of_client(&[0, 12, 0]), None);
-        assert_eq!(given(&[3.0, 3.0]).of_client(&[9, 1]), None);
-        assert_eq!(given(&[1.0, 5.0, 5.0]).of_client(&[0, 9, 1]), None);
-        assert_eq!(given(&[1.0, 5.0]).of_client(&[9, 1]), Some(vec![1.0, 5.0]));
+        assert_eq!(ClassWeights::Equal.of_client(&[9, 1], 0.0), None);
+        assert_eq!(ClassWeights::Inverse.of_client(&[7, 7, 7], 0.0), None);
+        assert_eq!(ClassWeights::Inverse.of_client(&[0, 12, 0], 0.0), None);
+        assert_eq!(given(&[3.0, 3.0]).of_client(&[9, 1], 0.0), None);
+        assert_eq!(given(&[1.0, 5.0, 5.0]).of_client(&[0, 9, 1], 0.0), None);
+        assert_eq!(given(&[1.0, 5.0]).of_client(&[9, 1], 0.0), Some(vec![1.0, 5.0]));
+        // Label smoothing spreads a part of each target over classes that the client lacks, too.
+        assert_eq!(given(&[1.0, 5.0, 5.0]).of_client(&[0, 9, 1], 0.1), Some(vec![1.0, 5.0, 5.0]));
+        assert_eq!(ClassWeights::Inverse.of_client(&[0, 12, 0], 0.1), Some(vec![0.0, 1.0, 0.0]));
+        assert_eq!(given(&[3.0, 3.0]).of_client(&[9, 0], 0.1), None);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::memory::Memory;
 use crate::round::{ClientData, ClientFailure, Job, Report, Upload};
 use crate::rules::{Strategy, Task};
-use crate::train::Trainer;
+use crate::train::{Optimizer, Trainer};
 
 /// Trains for one round. The client's memory is borrowed and a new one is returned, so that it can only advance when
 /// the update that it belongs to was accepted.
@@ -18,8 +18,12 @@ pub fn train(
 ) -> Result<(Upload, Memory), ClientFailure> {
     let offer = &job.offer;
     job.check_carried(&strategy.local.needs())?;
+    if let Some(why) = strategy.needs_sgd().filter(|_| !matches!(offer.local.optimizer, Optimizer::Sgd(_))) {
+        let (label, optimizer) = (&strategy.label, offer.local.optimizer.name());
+        return Err(ClientFailure::BadJob(format!("{label} cannot train with {optimizer}: {why}")));
+    }
     let offsets = offsets(strategy, &client.counts, job);
-    let weights = offer.class_weights.of_client(&client.counts);
+    let weights = offer.class_weights.of_client(&client.counts, offer.local.smoothing);
     let task = Task {
         base: &offer.params,
         carried: &offer.carried,

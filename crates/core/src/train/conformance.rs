@@ -5,7 +5,8 @@
 
 use crate::model::Params;
 use crate::stream::Key;
-use crate::train::{Pass, Pull, Sgd, TrainFailure, Trainer};
+use crate::train::{Adam, Optimizer, Pass, Pull, Sgd, TrainFailure, Trainer};
+use std::sync::Arc;
 
 /// The model and data that a trainer is checked on.
 pub struct Case<'a> {
@@ -26,11 +27,13 @@ type Check = (&'static str, fn(&Case<'_>) -> bool);
 
 /// Relative tolerance on a change of parameters: gradients are recovered from f32 differences.
 const TOLERANCE: f64 = 2e-3;
+/// Learning rate of the suite's passes.
+const LR: f64 = 0.1;
 
 /// Runs the whole suite; the error is the first property that does not hold.
 pub fn check(case: &Case<'_>) -> Result<(), String> {
     assert!(case.rows.len() >= 3, "the suite needs at least three rows");
-    let checks: [Check; 15] = [
+    let checks: [Check; 19] = [
         ("the same pass gives the same bits", repeats),
         ("four passes of one epoch equal one pass of four", continues),
         ("a batch smaller than the rows makes a step for each batch, the last one short", counts_steps),
@@ -48,6 +51,13 @@ pub fn check(case: &Case<'_>) -> Result<(), String> {
         ("class weights make the loss of a batch a weighted mean", class_weights_train),
         ("offsets enter an evaluation's loss and never its predictions", offsets_do_not_predict),
         ("an evaluation sees every row once and repeats", evaluates),
+        ("Adam divides the mean gradient by the root of its mean square, both without bias", adapts),
+        ("Adam adds weight_decay w to the gradient, and AdamW shrinks w by lr weight_decay w", adam_decays),
+        (
+            "clipping scales gradient and pull down to a norm, and leaves weight decay, push and short gradients alone",
+            clips,
+        ),
+        ("label smoothing spreads a part of the target over all classes", smooths),
         ("an empty list of rows, a batch size of 0 and a missing row are refused", refuses),
     ];
     match checks.iter().find(|(_, holds)| !holds(case)) {
@@ -57,24 +67,14 @@ pub fn check(case: &Case<'_>) -> Result<(), String> {
 }
 
 fn plain(case: &Case<'_>) -> Pass<'static> {
-    Pass {
-        epochs: 1,
-        first_epoch: 0,
-        batch: case.rows.len(),
-        key: Key::of(1),
-        keep_velocity: false,
-        sgd: Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.0 },
-        pull: None,
-        push: None,
-        offsets: None,
-        class_weights: None,
-    }
+    Pass::new(sgd(|_| {}), case.rows.len(), Key::of(1))
 }
 
-fn sgd(pass: &Pass<'_>, change: impl Fn(&mut Sgd)) -> Sgd {
-    let mut sgd = pass.sgd;
+/// The optimiser of [`plain`] with a change.
+fn sgd(change: impl Fn(&mut Sgd)) -> Optimizer {
+    let mut sgd = Sgd { lr: LR, momentum: 0.0, nesterov: false, weight_decay: 0.0 };
     change(&mut sgd);
-    sgd
+    sgd.into()
 }
 
 /// The model after consecutive passes by one trainer.
@@ -107,8 +107,8 @@ fn repeats(case: &Case<'_>) -> bool {
 
 fn continues(case: &Case<'_>) -> bool {
     let base = plain(case);
-    let whole = Pass { epochs: 4, batch: 2, sgd: sgd(&base, |s| s.momentum = 0.9), ..base };
-    let parts = [0, 1, 2, 3].map(|e| Pass { epochs: 1, first_epoch: e, keep_velocity: e > 0, ..whole });
+    let whole = Pass { epochs: 4, batch: 2, optimizer: sgd(|s| s.momentum = 0.9), ..base };
+    let parts = [0, 1, 2, 3].map(|e| Pass { epochs: 1, first_epoch: e, keep_state: e > 0, ..whole });
     after(case, &[whole]) == after(case, &parts)
 }
 
@@ -132,14 +132,14 @@ fn follows_the_key(case: &Case<'_>) -> bool {
 
 fn stays_unchanged(case: &Case<'_>) -> bool {
     let pass = plain(case);
-    let still = after(case, &[Pass { sgd: sgd(&pass, |s| s.lr = 0.0), ..pass }]);
+    let still = after(case, &[Pass { optimizer: sgd(|s| s.lr = 0.0), ..pass }]);
     still.trainable() == case.start.trainable()
 }
 
 fn decays(case: &Case<'_>) -> bool {
     let pass = plain(case);
-    let decayed = after(case, &[Pass { sgd: sgd(&pass, |s| s.weight_decay = 0.5), ..pass }]);
-    differs_by(&after(case, &[pass]), &decayed, |i| -0.1 * 0.5 * f64::from(case.start.values[i]))
+    let decayed = after(case, &[Pass { optimizer: sgd(|s| s.weight_decay = 0.5), ..pass }]);
+    differs_by(&after(case, &[pass]), &decayed, |i| -LR * 0.5 * f64::from(case.start.values[i]))
 }
 
 fn pulls(case: &Case<'_>) -> bool {
@@ -147,21 +147,21 @@ fn pulls(case: &Case<'_>) -> bool {
     let anchor: Vec<f32> = (0..case.start.trainable().len()).map(|i| (i % 7) as f32 / 7.0).collect();
     let pulled = after(case, &[Pass { pull: Some(Pull { mu: 0.5, anchor: &anchor }), ..pass }]);
     let gap = |i: usize| f64::from(case.start.values[i]) - f64::from(anchor[i]);
-    differs_by(&after(case, &[pass]), &pulled, |i| -0.1 * 0.5 * gap(i))
+    differs_by(&after(case, &[pass]), &pulled, |i| -LR * 0.5 * gap(i))
 }
 
 fn pushes(case: &Case<'_>) -> bool {
     let pass = plain(case);
     let push: Vec<f32> = (0..case.start.trainable().len()).map(|i| (i % 5) as f32 / 5.0 - 0.4).collect();
     let pushed = after(case, &[Pass { push: Some(&push), ..pass }]);
-    differs_by(&after(case, &[pass]), &pushed, |i| -0.1 * f64::from(push[i]))
+    differs_by(&after(case, &[pass]), &pushed, |i| -LR * f64::from(push[i]))
 }
 
 fn remembers_velocity(case: &Case<'_>) -> bool {
     let base = plain(case);
-    let first = Pass { sgd: sgd(&base, |s| s.momentum = 0.9), ..base };
-    let kept = Pass { first_epoch: 1, keep_velocity: true, ..first };
-    let dropped = Pass { keep_velocity: false, ..kept };
+    let first = Pass { optimizer: sgd(|s| s.momentum = 0.9), ..base };
+    let kept = Pass { first_epoch: 1, keep_state: true, ..first };
+    let dropped = Pass { keep_state: false, ..kept };
     let one = after(case, &[first]);
     let step = |i: usize| f64::from(one.values[i]) - f64::from(case.start.values[i]);
     differs_by(&after(case, &[first, dropped]), &after(case, &[first, kept]), |i| 0.9 * step(i))
@@ -172,7 +172,7 @@ fn looks_ahead(case: &Case<'_>) -> bool {
     let plainly = after(case, &[pass]);
     let ahead = |s: &mut Sgd| (s.momentum, s.nesterov) = (0.9, true);
     let step = |i: usize| f64::from(plainly.values[i]) - f64::from(case.start.values[i]);
-    differs_by(&plainly, &after(case, &[Pass { sgd: sgd(&pass, ahead), ..pass }]), |i| 0.9 * step(i))
+    differs_by(&plainly, &after(case, &[Pass { optimizer: sgd(ahead), ..pass }]), |i| 0.9 * step(i))
 }
 
 fn offsets_train(case: &Case<'_>) -> bool {
@@ -240,6 +240,104 @@ fn evaluates(case: &Case<'_>) -> bool {
         (Ok(first), Ok(again)) => first == again && first.samples() == case.rows.len() as u64,
         _ => false,
     }
+}
+
+const ADAM: Adam = Adam { lr: 0.01, beta1: 0.5, beta2: 0.8, eps: 1e-3, weight_decay: 0.0 };
+
+/// The gradient of the loss after some passes, in epoch `epoch`.
+fn slope(case: &Case<'_>, passes: &[Pass<'_>], epoch: u32) -> Vec<f64> {
+    let step = Pass { first_epoch: epoch, optimizer: sgd(|s| s.lr = 1.0), ..plain(case) };
+    let (before, moved) = (after(case, passes), after(case, &[passes, &[step]].concat()));
+    let pairs = before.trainable().iter().zip(moved.trainable());
+    pairs.map(|(before, moved)| f64::from(*before) - f64::from(*moved)).collect()
+}
+
+/// Two steps with different gradients: the second one has a push.
+fn adapts(case: &Case<'_>) -> bool {
+    let Adam { lr, beta1, beta2, eps, .. } = ADAM;
+    let first = Pass { optimizer: Optimizer::Adam(ADAM), ..plain(case) };
+    let push: Vec<f32> = (0..case.start.trainable().len()).map(|i| (i % 5) as f32 / 5.0 - 0.4).collect();
+    let second = Pass { first_epoch: 1, keep_state: true, push: Some(&push), ..first };
+    let (one, two) = (after(case, &[first]), after(case, &[first, second]));
+    let (early, late) = (slope(case, &[], 0), slope(case, &[first], 1));
+    let late = |i: usize| late[i] + f64::from(push[i]);
+    let mean = |beta: f64, early: f64, late: f64| (beta * early + late) / (beta + 1.0);
+    differs_by(case.start, &one, |i| -lr * early[i] / (early[i].abs() + eps))
+        && differs_by(&one, &two, |i| {
+            let square = mean(beta2, early[i] * early[i], late(i) * late(i));
+            -lr * mean(beta1, early[i], late(i)) / (square.sqrt() + eps)
+        })
+}
+
+fn adam_decays(case: &Case<'_>) -> bool {
+    let Adam { lr, eps, .. } = ADAM;
+    let decay = 0.5;
+    let decayed = |optimizer: fn(Adam) -> Optimizer| {
+        let optimizer = optimizer(Adam { weight_decay: decay, ..ADAM });
+        after(case, &[Pass { optimizer, ..plain(case) }])
+    };
+    let gradient = slope(case, &[], 0);
+    let w = |i: usize| f64::from(case.start.values[i]);
+    let step = |g: f64| -lr * g / (g.abs() + eps);
+    differs_by(case.start, &decayed(Optimizer::Adam), |i| step(gradient[i] + decay * w(i)))
+        && differs_by(case.start, &decayed(Optimizer::AdamW), |i| step(gradient[i]) - lr * decay * w(i))
+}
+
+fn clips(case: &Case<'_>) -> bool {
+    let (mu, decay) = (0.5, 0.25);
+    let count = case.start.trainable().len();
+    let anchor: Vec<f32> = (0..count).map(|i| (i % 7) as f32 / 7.0).collect();
+    let push: Vec<f32> = (0..count).map(|i| (i % 5) as f32 / 5.0 - 0.4).collect();
+    let w = |i: usize| f64::from(case.start.values[i]);
+    let pulled: Vec<f64> =
+        slope(case, &[], 0).iter().enumerate().map(|(i, g)| g + mu * (w(i) - f64::from(anchor[i]))).collect();
+    let norm = pulled.iter().map(|u| u * u).sum::<f64>().sqrt();
+    let pass = Pass {
+        optimizer: sgd(|s| s.weight_decay = decay),
+        pull: Some(Pull { mu, anchor: &anchor }),
+        push: Some(&push),
+        ..plain(case)
+    };
+    [(norm / 3.0, 1.0 / 3.0), (norm * 3.0, 1.0)].into_iter().all(|(clip, scale)| {
+        let clipped = after(case, &[Pass { clip: Some(clip), ..pass }]);
+        differs_by(case.start, &clipped, |i| -LR * (pulled[i] * scale + decay * w(i) + f64::from(push[i])))
+    })
+}
+
+/// Steps are linear in the smoothing, and a model of zeros, whose logits are the offsets, has the loss of the formula.
+fn smooths(case: &Case<'_>) -> bool {
+    if case.classes < 2 {
+        return true;
+    }
+    let smoothed = |smoothing| after(case, &[Pass { smoothing, ..plain(case) }]);
+    let [none, half, full] = [0.0, 0.5, 1.0].map(smoothed);
+    let step = |model: &Params, i: usize| f64::from(model.values[i]) - f64::from(case.start.values[i]);
+    let Ok(evaluation) = (case.trainer)().evaluate(case.start, case.rows, None) else { return false };
+    let (offsets, weights): (Vec<f32>, Vec<f32>) =
+        (0..case.classes).map(|c| ((c % 3) as f32, 1.0 + (c % 4) as f32)).unzip();
+    let pass = Pass {
+        optimizer: sgd(|s| s.lr = 0.0),
+        offsets: Some(&offsets),
+        class_weights: Some(&weights),
+        smoothing: 0.25,
+        ..plain(case)
+    };
+    let mut zeros = Params::zeros(Arc::clone(&case.start.layout));
+    let found =
+        (case.trainer)().pass(&mut zeros, case.rows, &pass).map_or(f64::NAN, |report| report.losses[0]);
+    let whole: f64 = offsets.iter().map(|z| f64::from(*z).exp()).sum();
+    let losses: Vec<f64> =
+        offsets.iter().zip(&weights).map(|(z, w)| f64::from(*w) * (whole.ln() - f64::from(*z))).collect();
+    let spread = losses.iter().sum::<f64>() / case.classes as f64;
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for (class, row) in evaluation.confusion.chunks(case.classes).enumerate() {
+        let count = row.iter().sum::<u64>() as f64;
+        sum += count * (0.75 * losses[class] + 0.25 * spread);
+        weight += count * f64::from(weights[class]);
+    }
+    differs_by(case.start, &half, |i| 0.5 * (step(&none, i) + step(&full, i)))
+        && !differs_by(case.start, &full, |i| step(&none, i))
+        && (found - sum / weight).abs() < 1e-5 * found
 }
 
 fn refuses(case: &Case<'_>) -> bool {

@@ -2,20 +2,23 @@
 
 use crate::model::Params;
 use crate::stream::Key;
-use crate::train::{Pass, Pull, Reach, Sgd, TrainFailure, Trainer};
-use serde::{Deserialize, Serialize};
+use crate::train::{Optimizer, Pass, Pull, Reach, Schedule, Sgd, TrainFailure, Trainer};
 
 /// How clients train, the same for all of them.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Local {
     /// Epochs per round.
     pub epochs: u32,
     /// Samples per step.
     pub batch: usize,
     /// The optimiser; its lr is that of round 0, epoch 0.
-    pub sgd: Sgd,
-    /// Factor on the learning rate from round to round.
-    pub round_decay: f64,
+    pub optimizer: Optimizer,
+    /// Greatest norm of a gradient: see [`Pass::clip`].
+    pub clip: Option<f64>,
+    /// Label smoothing: see [`Pass::smoothing`].
+    pub smoothing: f64,
+    /// The learning rate from round to round.
+    pub schedule: Schedule,
     /// Factor on the learning rate from epoch to epoch inside a round.
     pub epoch_decay: f64,
 }
@@ -24,15 +27,29 @@ impl Default for Local {
     /// The paper's: four epochs of SGD, batches of 32, lr 0.01, momentum 0.9.
     fn default() -> Self {
         let sgd = Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 };
-        Self { epochs: 4, batch: 32, sgd, round_decay: 1.0, epoch_decay: 1.0 }
+        Self {
+            epochs: 4,
+            batch: 32,
+            optimizer: sgd.into(),
+            clip: None,
+            smoothing: 0.0,
+            schedule: Schedule::exponential(1.0),
+            epoch_decay: 1.0,
+        }
     }
 }
 
 impl Local {
     /// The settings for a round, with that round's learning rate.
     pub fn in_round(&self, round: u32) -> Self {
-        let lr = self.sgd.lr * self.round_decay.powi(round as i32);
-        Self { sgd: Sgd { lr, ..self.sgd }, ..*self }
+        let lr = self.schedule.lr(self.optimizer.lr(), round);
+        let schedule = Schedule::exponential(self.schedule.factor());
+        Self { optimizer: self.optimizer.with_lr(lr), schedule, ..*self }
+    }
+
+    /// Whether training needs more than SGD on plain cross-entropy, which older clients do not know.
+    pub fn has_options(&self) -> bool {
+        !matches!(self.optimizer, Optimizer::Sgd(_)) || self.clip.is_some() || self.smoothing != 0.0
     }
 
     /// The plain pass: all epochs, nothing added to the gradient.
@@ -44,15 +61,11 @@ impl Local {
     ) -> Pass<'a> {
         Pass {
             epochs: self.epochs,
-            first_epoch: 0,
-            batch: self.batch,
-            key,
-            keep_velocity: false,
-            sgd: self.sgd,
-            pull: None,
-            push: None,
+            clip: self.clip,
+            smoothing: self.smoothing,
             offsets,
             class_weights,
+            ..Pass::new(self.optimizer, self.batch, key)
         }
     }
 
@@ -74,37 +87,48 @@ impl Local {
     /// A proximal term with lr mu >= 2 leads back to the start or beyond; an update cannot be normalised by a reach of
     /// zero or less, so such steps are left out.
     ///
-    /// However many samples are claimed, only about `STEPPED` steps are computed: once the momentum has settled, no step
-    /// is more extreme than the last two, and the rest is one leap to the end.
+    /// However many samples are claimed, only about `STEPPED` steps of SGD are computed: once the momentum has settled, no
+    /// step is more extreme than the last two, and the rest is one leap to the end. Adam's steps all go the same way, so
+    /// the extremes are the first step and all of them.
     pub fn reaches(&self, mu: f64, size: u64) -> [f64; 2] {
         let steps = size.div_ceil(self.batch as u64);
         // Epochs with the same learning rate are computed as one.
         let alike = self.epoch_decay == 1.0;
         let (epochs, steps) = if alike { (1, u64::from(self.epochs) * steps) } else { (self.epochs, steps) };
-        let mut left = if self.sgd.momentum > SETTLING_MOMENTUM { u64::MAX } else { STEPPED };
+        let mut left = match self.optimizer {
+            Optimizer::Sgd(sgd) if sgd.momentum > SETTLING_MOMENTUM => u64::MAX,
+            _ => STEPPED,
+        };
         let mut reach = Reach::default();
         let mut range = [f64::INFINITY, 0.0];
         for epoch in 0..epochs {
-            let sgd = self.in_epoch(epoch);
+            let optimizer = self.in_epoch(epoch);
+            let Optimizer::Sgd(sgd) = optimizer else {
+                for steps in [steps.min(1), steps.saturating_sub(1)] {
+                    reach.advance(&optimizer, mu, true, steps);
+                    range = widened(range, reach.distance());
+                }
+                continue;
+            };
             let stepped = steps.min(left.max(SETTLED));
             left = left.saturating_sub(stepped);
             for _ in 0..stepped {
-                reach.advance(&sgd, mu, true, 1);
+                reach.advance(&optimizer, mu, true, 1);
                 range = widened(range, reach.distance());
             }
             if let Some(leap) = (steps - stepped).checked_sub(1) {
                 reach.leap(&sgd, mu, leap);
                 range = widened(range, reach.distance());
                 // If every step reverses direction, the last two are the extremes.
-                reach.advance(&sgd, mu, true, 1);
+                reach.advance(&optimizer, mu, true, 1);
                 range = widened(range, reach.distance());
             }
         }
         range
     }
 
-    fn in_epoch(&self, epoch: u32) -> Sgd {
-        Sgd { lr: self.sgd.lr * self.epoch_decay.powi(epoch as i32), ..self.sgd }
+    fn in_epoch(&self, epoch: u32) -> Optimizer {
+        self.optimizer.with_lr(self.optimizer.lr() * self.epoch_decay.powi(epoch as i32))
     }
 }
 
@@ -153,18 +177,18 @@ impl LocalRun {
         let stride = if local.epoch_decay == 1.0 { pass.epochs.max(1) } else { 1 };
         let mut epoch = 0;
         while epoch < pass.epochs {
-            let sgd = local.in_epoch(epoch);
+            let optimizer = local.in_epoch(epoch);
             let part = Pass {
                 epochs: stride,
                 first_epoch: pass.first_epoch + epoch,
-                keep_velocity: epoch > 0,
-                sgd,
+                keep_state: epoch > 0,
+                optimizer,
                 pull,
                 push,
                 ..*pass
             };
             let report = trainer.pass(&mut params, rows, &part)?;
-            reach.advance(&sgd, pull.map_or(0.0, |pull| pull.mu), true, report.steps);
+            reach.advance(&optimizer, pull.map_or(0.0, |pull| pull.mu), true, report.steps);
             steps += report.steps;
             losses = Some([losses.map_or(report.losses[0], |[first, _]: [f64; 2]| first), report.losses[1]]);
             epoch += stride;
@@ -177,6 +201,7 @@ impl LocalRun {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::train::Adam;
 
     /// Every step of every epoch.
     fn stepped(local: &Local, mu: f64, size: u64) -> [f64; 2] {
@@ -212,12 +237,32 @@ mod tests {
     }
 
     #[test]
+    fn reaches_of_adam_are_those_of_single_steps_at_once_for_any_claim() {
+        let adam = Adam { lr: 0.001, beta1: 0.9, beta2: 0.999, eps: 1e-3, weight_decay: 0.1 };
+        for optimizer in [Optimizer::Adam(adam), Optimizer::AdamW(adam)] {
+            for epoch_decay in [1.0, 0.5, 1.1] {
+                let local = Local { optimizer, epoch_decay, ..Local::default() };
+                for (mu, size) in [(0.0, 1), (0.0, 33), (0.5, 60_000)] {
+                    let (once, every) = (local.reaches(mu, size), stepped(&local, mu, size));
+                    for (once, every) in once.into_iter().zip(every) {
+                        // 7,500 steps, each rounded to 1e-16.
+                        assert!((once - every).abs() < 1e-12 * every, "{mu} {size}: {once} and {every}");
+                    }
+                }
+            }
+            let local = Local { optimizer, batch: 1, epochs: 10_000, ..Local::default() };
+            let [least, greatest] = local.reaches(0.0, 100_000_000);
+            assert_eq!((least, greatest.is_finite()), (0.001 / 1.001, true));
+        }
+    }
+
+    #[test]
     fn reaches_of_huge_claims_equal_those_of_single_steps_up_to_rounding() {
         for (epoch_decay, momentum, mu) in
             [(1.0, 0.9, 0.0), (0.5, 0.9, 0.0), (1.0, 0.9, 1e-6), (1.1, 0.0, 1e-5), (1.0, 0.0, 199.999_999)]
         {
-            let sgd = Sgd { momentum, ..Local::default().sgd };
-            let local = Local { epoch_decay, sgd, ..Local::default() };
+            let sgd = Sgd { lr: 0.01, momentum, nesterov: false, weight_decay: 0.0 };
+            let local = Local { epoch_decay, optimizer: sgd.into(), ..Local::default() };
             let (leapt, every) = (local.reaches(mu, 20_000_000), stepped(&local, mu, 20_000_000));
             for (leapt, every) in leapt.into_iter().zip(every) {
                 // 2.5 million steps, each rounded to 1e-16.

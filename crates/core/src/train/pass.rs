@@ -4,20 +4,7 @@
 //! transferred once in each direction.
 
 use crate::stream::{Key, Purpose, Stream};
-use serde::{Deserialize, Serialize};
-
-/// The optimiser of `torch.optim.SGD` (no dampening).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Sgd {
-    /// Learning rate.
-    pub lr: f64,
-    /// Momentum; 0 is plain SGD.
-    pub momentum: f64,
-    /// Whether to use Nesterov momentum.
-    pub nesterov: bool,
-    /// Added to the gradient as weight_decay * w.
-    pub weight_decay: f64,
-}
+use crate::train::Optimizer;
 
 /// A proximal term: the gradient gets + mu (w - anchor).
 #[derive(Clone, Copy, Debug)]
@@ -39,10 +26,13 @@ pub struct Pass<'a> {
     pub batch: usize,
     /// Key of sample order, dropout and augmentation.
     pub key: Key,
-    /// Whether to keep the momentum buffer of the previous pass; otherwise it starts at zero.
-    pub keep_velocity: bool,
+    /// Whether to keep the optimiser's state of the previous pass (velocity, or Adam's means and number of steps);
+    /// otherwise it starts anew.
+    pub keep_state: bool,
     /// The optimiser.
-    pub sgd: Sgd,
+    pub optimizer: Optimizer,
+    /// Greatest norm of the gradient of the loss and the pull together; weight decay and push are added afterwards.
+    pub clip: Option<f64>,
     /// A proximal term.
     pub pull: Option<Pull<'a>>,
     /// A constant vector added to the gradient; one number per trainable parameter.
@@ -51,9 +41,29 @@ pub struct Pass<'a> {
     pub offsets: Option<&'a [f32]>,
     /// Weights w of the classes in the loss, Σ w_y loss / Σ w_y over the samples of a batch; one number per class.
     pub class_weights: Option<&'a [f32]>,
+    /// Label smoothing, 0 to 1: the share of the target that is spread evenly over all classes.
+    pub smoothing: f64,
 }
 
 impl Pass<'_> {
+    /// One epoch from a new optimiser's state, with nothing added to the gradient of plain cross-entropy.
+    pub fn new(optimizer: impl Into<Optimizer>, batch: usize, key: Key) -> Self {
+        Self {
+            epochs: 1,
+            first_epoch: 0,
+            batch,
+            key,
+            keep_state: false,
+            optimizer: optimizer.into(),
+            clip: None,
+            pull: None,
+            push: None,
+            offsets: None,
+            class_weights: None,
+            smoothing: 0.0,
+        }
+    }
+
     /// The weight of a sample of this class in the loss.
     pub fn weight(&self, class: u32) -> f64 {
         self.class_weights.map_or(1.0, |weights| f64::from(weights[class as usize]))

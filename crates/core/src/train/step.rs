@@ -1,167 +1,229 @@
-//! One optimiser step, exactly `torch.optim.SGD` with a proximal term and a constant vector:
+//! One optimiser step, exactly that of PyTorch with a proximal term, clipping and a constant vector:
 //!
 //! ```text
-//! g = gradient + weight_decay w + mu (w - anchor) + push
-//! v = momentum v + g                 (v is zero before the first step)
-//! w = w - lr v                       (Nesterov: w - lr (g + momentum v))
+//! u = gradient + mu (w - anchor)
+//! u = u min(1, clip / (‖u‖ + 1e-6))                  (clip_grad_norm_; without clip, u stays as it is)
+//! g = u + weight_decay w + push                      (AdamW: u + push)
+//!
+//! SGD:    v = momentum v + g                         (v is zero before the first step)
+//!         w = w - lr v                               (Nesterov: w - lr (g + momentum v))
+//! Adam:   m = beta1 m + (1 - beta1) g                (m and v are zero before the first step)
+//!         v = beta2 v + (1 - beta2) g²
+//!         w = w - lr m / (1 - beta1^t) / (√(v / (1 - beta2^t)) + eps)       in step t = 1, 2, …
+//! AdamW:  w = (1 - lr weight_decay) w, then Adam's step
 //! ```
 //!
-//! and its reach, lr ‖a‖₁ in w_t - w_k = lr Σ_j a_j g_j: how far a constant gradient of one would move a parameter.
+//! So clipping covers what a PyTorch loop would differentiate: the loss and a proximal term that is part of it. Weight
+//! decay belongs to the optimiser. The push is SCAFFOLD's correction c - c_k; it stays outside of the norm, so that c_k
+//! remains the mean of the client's own clipped gradients.
 
-use crate::train::{Pass, Sgd};
+use crate::train::{Adam, Optimizer, Pass, Sgd};
 
-/// Updates the trainable parameters in one pass over them.
+/// What an optimiser keeps from step to step.
+#[derive(Clone, Debug, Default)]
+pub struct OptimizerState {
+    /// SGD's velocity, Adam's m.
+    first: Vec<f32>,
+    /// Adam's v; empty with SGD.
+    second: Vec<f32>,
+    /// beta1^t and beta2^t after t steps of Adam.
+    powers: [f64; 2],
+}
+
+impl OptimizerState {
+    /// Prepares for a pass over this number of parameters: a new state, unless the pass keeps the last one.
+    pub fn begin(&mut self, pass: &Pass<'_>, parameters: usize) {
+        let second = if pass.optimizer.vectors() == 2 { parameters } else { 0 };
+        if pass.keep_state && self.first.len() == parameters && self.second.len() == second {
+            return;
+        }
+        for (vector, length) in [(&mut self.first, parameters), (&mut self.second, second)] {
+            vector.clear();
+            vector.resize(length, 0.0);
+        }
+        self.powers = [1.0; 2];
+    }
+}
+
+/// Updates the trainable parameters in one sweep over them, after one for the norm if the pass clips.
 ///
 /// Inlined so that a kernel crate can compile it for wider registers; no operation is reordered or fused,
 /// so the bits are the same everywhere.
 ///
 /// # Panics
-/// Panics if the slices differ in length.
+/// Panics if the slices differ in length, or if the state was not prepared for the pass.
 #[inline(always)]
-pub fn step(pass: &Pass<'_>, w: &mut [f32], v: &mut [f32], gradient: &[f32]) {
-    assert!(w.len() == v.len() && w.len() == gradient.len(), "one velocity and one gradient per parameter");
-    let Sgd { lr, momentum, nesterov, weight_decay } = pass.sgd;
-    let (lr, momentum, decay) = (lr as f32, momentum as f32, weight_decay as f32);
-    match (pass.pull, pass.push) {
-        (None, None) if weight_decay == 0.0 => {
-            sweep(w, v, gradient, gradient, lr, momentum, nesterov, |g, _, _| g);
+pub fn step(pass: &Pass<'_>, w: &mut [f32], state: &mut OptimizerState, gradient: &[f32]) {
+    let OptimizerState { first, second, powers } = state;
+    assert!(w.len() == first.len() && w.len() == gradient.len(), "one state and one gradient per parameter");
+    let scale = scale(pass, w, gradient);
+    match pass.optimizer {
+        Optimizer::Sgd(Sgd { lr, momentum, nesterov, weight_decay }) => {
+            let rule = SgdSweep { w, v: first, lr: lr as f32, momentum: momentum as f32, nesterov };
+            sweep(pass, weight_decay as f32, scale, gradient, rule);
         }
-        (None, None) => sweep(w, v, gradient, gradient, lr, momentum, nesterov, |g, w, _| g + decay * w),
+        Optimizer::Adam(adam) => {
+            let rule = AdamSweep::new(&adam, 1.0, powers, w, first, second);
+            sweep(pass, adam.weight_decay as f32, scale, gradient, rule);
+        }
+        Optimizer::AdamW(adam) => {
+            let rule = AdamSweep::new(&adam, 1.0 - adam.lr * adam.weight_decay, powers, w, first, second);
+            sweep(pass, 0.0, scale, gradient, rule);
+        }
+    }
+}
+
+/// The sweep over all parameters: `total` makes g from the gradient, w, and the entries of two vectors.
+trait Sweep {
+    fn run(self, gradient: &[f32], vectors: [&[f32]; 2], total: impl Fn(f32, f32, f32, f32) -> f32);
+}
+
+/// Sweeps with the terms of the gradient that the pass has, so that plain passes read no more than they need.
+#[inline(always)]
+fn sweep(pass: &Pass<'_>, decay: f32, scale: Option<f32>, gradient: &[f32], rule: impl Sweep) {
+    let push = pass.push.unwrap_or(gradient);
+    match (pass.pull, scale) {
+        (None, _) => {
+            // A product with 1 is exact.
+            let (scaled, s) = (scale.is_some(), scale.unwrap_or(1.0));
+            match pass.push {
+                None if decay == 0.0 && !scaled => rule.run(gradient, [gradient; 2], |g, _, _, _| g),
+                None => rule.run(gradient, [gradient; 2], |g, w, _, _| g * s + decay * w),
+                Some(push) => rule.run(gradient, [push; 2], |g, w, push, _| (g * s + decay * w) + push),
+            }
+        }
         (Some(pull), None) => {
-            let mu = pull.mu as f32;
-            sweep(w, v, gradient, pull.anchor, lr, momentum, nesterov, |g, w, anchor| {
-                (g + decay * w) + mu * (w - anchor)
-            });
+            let (mu, vectors) = (pull.mu as f32, [pull.anchor, push]);
+            let total = |g, w, anchor| (g + decay * w) + mu * (w - anchor);
+            match pass.push {
+                None => rule.run(gradient, vectors, |g, w, anchor, _| total(g, w, anchor)),
+                Some(_) => rule.run(gradient, vectors, |g, w, anchor, push| total(g, w, anchor) + push),
+            }
         }
-        (None, Some(push)) => {
-            sweep(w, v, gradient, push, lr, momentum, nesterov, |g, w, push| (g + decay * w) + push);
-        }
-        (Some(pull), Some(push)) => {
-            assert!(pull.anchor.len() == w.len() && push.len() == w.len());
-            let mu = pull.mu as f32;
-            for i in 0..w.len() {
-                let g = ((gradient[i] + decay * w[i]) + mu * (w[i] - pull.anchor[i])) + push[i];
-                advance(&mut w[i], &mut v[i], g, lr, momentum, nesterov);
+        (Some(pull), Some(s)) => {
+            let (mu, vectors) = (pull.mu as f32, [pull.anchor, push]);
+            let total = |g, w, anchor| (g + mu * (w - anchor)) * s + decay * w;
+            match pass.push {
+                None => rule.run(gradient, vectors, |g, w, anchor, _| total(g, w, anchor)),
+                Some(_) => rule.run(gradient, vectors, |g, w, anchor, push| total(g, w, anchor) + push),
             }
         }
     }
 }
 
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "the loop that is monomorphised over the gradient's terms")]
-fn sweep(
-    w: &mut [f32],
-    v: &mut [f32],
-    gradient: &[f32],
-    other: &[f32],
+struct SgdSweep<'a> {
+    w: &'a mut [f32],
+    v: &'a mut [f32],
     lr: f32,
     momentum: f32,
     nesterov: bool,
-    total: impl Fn(f32, f32, f32) -> f32,
-) {
-    assert_eq!(w.len(), other.len(), "one anchor or push per parameter");
-    for (((w, v), &g), &other) in w.iter_mut().zip(v).zip(gradient).zip(other) {
-        let g = total(g, *w, other);
-        advance(w, v, g, lr, momentum, nesterov);
+}
+
+impl Sweep for SgdSweep<'_> {
+    #[inline(always)]
+    fn run(self, gradient: &[f32], [a, b]: [&[f32]; 2], total: impl Fn(f32, f32, f32, f32) -> f32) {
+        let Self { w, v, lr, momentum, nesterov } = self;
+        assert!(w.len() == a.len() && w.len() == b.len(), "one anchor and one push per parameter");
+        for ((((w, v), &g), &a), &b) in w.iter_mut().zip(v).zip(gradient).zip(a).zip(b) {
+            let g = total(g, *w, a, b);
+            *v = momentum * *v + g;
+            *w -= lr * if nesterov { g + momentum * *v } else { *v };
+        }
     }
 }
 
+struct AdamSweep<'a> {
+    w: &'a mut [f32],
+    m: &'a mut [f32],
+    v: &'a mut [f32],
+    /// Factor on w before the step.
+    kept: f32,
+    /// 1 - beta1.
+    rise: f32,
+    /// beta2 and 1 - beta2.
+    squares: [f32; 2],
+    /// lr / (1 - beta1^t).
+    length: f32,
+    /// √(1 - beta2^t).
+    root: f32,
+    eps: f32,
+}
+
+impl<'a> AdamSweep<'a> {
+    /// Takes the next step's powers of the betas.
+    #[inline(always)]
+    fn new(
+        adam: &Adam,
+        kept: f64,
+        powers: &mut [f64; 2],
+        w: &'a mut [f32],
+        m: &'a mut [f32],
+        v: &'a mut [f32],
+    ) -> Self {
+        let &Adam { lr, beta1, beta2, eps, .. } = adam;
+        *powers = [powers[0] * beta1, powers[1] * beta2];
+        Self {
+            w,
+            m,
+            v,
+            kept: kept as f32,
+            rise: (1.0 - beta1) as f32,
+            squares: [beta2 as f32, (1.0 - beta2) as f32],
+            length: (lr / (1.0 - powers[0])) as f32,
+            root: (1.0 - powers[1]).sqrt() as f32,
+            eps: eps as f32,
+        }
+    }
+}
+
+impl Sweep for AdamSweep<'_> {
+    #[inline(always)]
+    fn run(self, gradient: &[f32], [a, b]: [&[f32]; 2], total: impl Fn(f32, f32, f32, f32) -> f32) {
+        let Self { w, m, v, kept, rise, squares: [old, new], length, root, eps } = self;
+        assert!(w.len() == v.len() && w.len() == a.len() && w.len() == b.len(), "one number per parameter");
+        for (((((w, m), v), &g), &a), &b) in w.iter_mut().zip(m).zip(v).zip(gradient).zip(a).zip(b) {
+            let g = total(g, *w, a, b);
+            *m += (g - *m) * rise;
+            *v = old * *v + new * (g * g);
+            *w = kept * *w - length * (*m / (v.sqrt() / root + eps));
+        }
+    }
+}
+
+/// The factor that clips u, if the pass clips.
 #[inline(always)]
-fn advance(w: &mut f32, v: &mut f32, g: f32, lr: f32, momentum: f32, nesterov: bool) {
-    *v = momentum * *v + g;
-    *w -= lr * if nesterov { g + momentum * *v } else { *v };
-}
-
-/// The reach of a sequence of passes, computed by stepping one number in f64 with gradient 1 and anchor 0.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Reach {
-    distance: f64,
-    velocity: f64,
-}
-
-impl Reach {
-    /// Advances by `steps` steps of a pass; `mu` is the pass's proximal term, 0 without one.
-    pub fn advance(&mut self, sgd: &Sgd, mu: f64, keep_velocity: bool, steps: u64) {
-        if !keep_velocity {
-            self.velocity = 0.0;
+fn scale(pass: &Pass<'_>, w: &[f32], gradient: &[f32]) -> Option<f32> {
+    let clip = pass.clip?;
+    let square = match pass.pull {
+        None => square(gradient, w, gradient, |g, _, _| g),
+        Some(pull) => {
+            let mu = pull.mu as f32;
+            square(gradient, w, pull.anchor, |g, w, anchor| g + mu * (w - anchor))
         }
-        for _ in 0..steps {
-            // The distance is -w, so the pull of mu (w - 0) is -mu distance.
-            let g = 1.0 - mu * self.distance;
-            self.velocity = sgd.momentum * self.velocity + g;
-            self.distance +=
-                sgd.lr * if sgd.nesterov { g + sgd.momentum * self.velocity } else { self.velocity };
-        }
-    }
-
-    /// Like [`Reach::advance`] with the velocity kept, up to rounding, in O(log `steps`) operations.
-    pub(crate) fn leap(&mut self, sgd: &Sgd, mu: f64, mut steps: u64) {
-        let mut jump = Jump::of_one_step(sgd, mu);
-        while steps > 0 {
-            if steps % 2 == 1 {
-                [self.distance, self.velocity] = jump.from([self.distance, self.velocity]);
-            }
-            jump = jump.twice();
-            steps /= 2;
-        }
-    }
-
-    /// lr ‖a‖₁ so far.
-    pub fn distance(&self) -> f64 {
-        self.distance
-    }
+    };
+    Some((clip / (square.sqrt() + 1e-6)).min(1.0) as f32)
 }
 
-/// Several steps at once: an affine map x -> A x + b of (distance, velocity).
-#[derive(Clone, Copy)]
-struct Jump {
-    a: [[f64; 2]; 2],
-    b: [f64; 2],
-}
+/// Sums that run side by side in [`square`]. A constant, so that the bits do not depend on the width of registers.
+const SUMS: usize = 16;
 
-impl Jump {
-    /// v <- m v + g and d <- d + lr v (Nesterov: d + lr (g + m v)), with g = 1 - mu d.
-    fn of_one_step(sgd: &Sgd, mu: f64) -> Self {
-        let Sgd { lr, momentum: m, nesterov, .. } = *sgd;
-        let [of_g, of_v] = if nesterov { [lr * (1.0 + m), lr * m * m] } else { [lr, lr * m] };
-        Self { a: [[1.0 - of_g * mu, of_v], [-mu, m]], b: [of_g, 1.0] }
-    }
-
-    fn from(&self, [d, v]: [f64; 2]) -> [f64; 2] {
-        [0, 1].map(|row| self.a[row][0] * d + self.a[row][1] * v + self.b[row])
-    }
-
-    /// A (A x + b) + b.
-    fn twice(&self) -> Self {
-        let columns = [0, 1].map(|column| {
-            let linear = Self { b: [0.0; 2], ..*self };
-            linear.from([self.a[0][column], self.a[1][column]])
-        });
-        let a = [0, 1].map(|row| [columns[0][row], columns[1][row]]);
-        Self { a, b: self.from(self.b) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_leap_reaches_as_far_as_its_steps() {
-        for nesterov in [false, true] {
-            for (momentum, mu) in [(0.0, 0.0), (0.9, 0.0), (0.9, 0.1), (0.5, 1e-3), (0.99, 30.0)] {
-                let sgd = Sgd { lr: 0.01, momentum, nesterov, weight_decay: 0.0 };
-                for steps in [0, 1, 2, 3, 12_345] {
-                    let mut stepped = Reach::default();
-                    stepped.advance(&sgd, mu, true, 7);
-                    let mut leapt = stepped;
-                    stepped.advance(&sgd, mu, true, steps);
-                    leapt.leap(&sgd, mu, steps);
-                    // 12,345 steps, each rounded to 1e-16.
-                    let gap = (leapt.distance - stepped.distance).abs() / stepped.distance.abs();
-                    assert!(gap < 1e-12, "{sgd:?}, mu {mu}, {steps} steps: {leapt:?} and {stepped:?}");
-                }
-            }
+/// The squared norm of `u`, in f64: entry i goes to sum i % [`SUMS`], and the sums are added in order.
+#[inline(always)]
+fn square(gradient: &[f32], w: &[f32], anchor: &[f32], u: impl Fn(f32, f32, f32) -> f32) -> f64 {
+    assert!(w.len() == gradient.len() && w.len() == anchor.len(), "one anchor per parameter");
+    let mut sums = [0f64; SUMS];
+    let mut add = |g: &[f32], w: &[f32], anchor: &[f32]| {
+        for (((sum, &g), &w), &anchor) in sums.iter_mut().zip(g).zip(w).zip(anchor) {
+            let u = f64::from(u(g, w, anchor));
+            *sum += u * u;
         }
+    };
+    let whole = gradient.len() - gradient.len() % SUMS;
+    let (gradients, ws, anchors) =
+        (gradient.chunks_exact(SUMS), w.chunks_exact(SUMS), anchor.chunks_exact(SUMS));
+    for ((g, w), anchor) in gradients.zip(ws).zip(anchors) {
+        add(g, w, anchor);
     }
+    add(&gradient[whole..], &w[whole..], &anchor[whole..]);
+    sums.iter().sum()
 }

@@ -4,7 +4,9 @@ use crate::exact::{Exact, Quadratic, Regression};
 use fedtvd_core::model::{Layout, Params};
 use fedtvd_core::stream::Key;
 use fedtvd_core::train::conformance::{Case, check};
-use fedtvd_core::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, Values};
+use fedtvd_core::train::{
+    Adam, Evaluation, Optimizer, Pass, PassReport, Samples, Sgd, TrainFailure, Trainer, Values,
+};
 use std::sync::Arc;
 
 fn samples() -> Arc<Samples> {
@@ -23,6 +25,20 @@ fn verdict(trainer: &dyn Fn() -> Box<dyn Trainer>) -> Result<(), String> {
 fn the_exact_regression_conforms() {
     let samples = samples();
     assert_eq!(verdict(&|| Box::new(Exact::new(Regression(Arc::clone(&samples))))), Ok(()));
+}
+
+/// Changes the settings of a pass's SGD.
+fn sgd(pass: &mut Pass<'_>, change: fn(&mut Sgd)) {
+    if let Optimizer::Sgd(sgd) = &mut pass.optimizer {
+        change(sgd);
+    }
+}
+
+/// Changes the settings of a pass's Adam or AdamW.
+fn adam(pass: &mut Pass<'_>, change: fn(&mut Adam)) {
+    if let Optimizer::Adam(adam) | Optimizer::AdamW(adam) = &mut pass.optimizer {
+        change(adam);
+    }
 }
 
 type Oversight = (&'static str, fn(&mut Pass<'_>));
@@ -55,18 +71,38 @@ impl Trainer for Careless {
 #[test]
 fn every_field_that_a_trainer_ignores_is_detected() {
     let samples = samples();
-    let oversights: [Oversight; 11] = [
-        ("four passes of one", |pass| pass.keep_velocity = false),
+    let oversights: [Oversight; 21] = [
+        ("four passes of one", |pass| pass.keep_state = false),
         ("a batch smaller", |pass| pass.batch = pass.batch.max(3)),
         ("the order of samples", |pass| pass.key = Key::of(1)),
         ("four passes of one", |pass| pass.first_epoch = 0),
-        ("weight decay", |pass| pass.sgd.weight_decay = 0.0),
+        ("weight decay", |pass| sgd(pass, |sgd| sgd.weight_decay = 0.0)),
         ("a pull", |pass| pass.pull = None),
         ("a push", |pass| pass.push = None),
-        ("momentum adds", |pass| pass.sgd.momentum = 0.0),
-        ("Nesterov", |pass| pass.sgd.nesterov = false),
+        ("momentum adds", |pass| sgd(pass, |sgd| sgd.momentum = 0.0)),
+        ("Nesterov", |pass| sgd(pass, |sgd| sgd.nesterov = false)),
         ("offsets enter the training", |pass| pass.offsets = None),
         ("class weights", |pass| pass.class_weights = None),
+        ("Adam divides", |pass| adam(pass, |adam| adam.lr = 0.1)),
+        ("Adam divides", |pass| adam(pass, |adam| adam.beta1 = 0.9)),
+        ("Adam divides", |pass| adam(pass, |adam| adam.beta2 = 0.999)),
+        ("Adam divides", |pass| adam(pass, |adam| adam.eps = 1e-8)),
+        ("Adam divides", |pass| {
+            pass.keep_state = pass.keep_state && matches!(pass.optimizer, Optimizer::Sgd(_));
+        }),
+        ("Adam adds", |pass| adam(pass, |adam| adam.weight_decay = 0.0)),
+        ("Adam adds", |pass| {
+            if let Optimizer::AdamW(adam) = pass.optimizer {
+                pass.optimizer = Optimizer::Adam(adam);
+            }
+        }),
+        ("Adam divides", |pass| {
+            if let Optimizer::Adam(Adam { lr, .. }) = pass.optimizer {
+                pass.optimizer = Sgd { lr, momentum: 0.9, nesterov: false, weight_decay: 0.0 }.into();
+            }
+        }),
+        ("clipping", |pass| pass.clip = None),
+        ("label smoothing", |pass| pass.smoothing = 0.0),
     ];
     for (sentence, oversight) in oversights {
         let found = verdict(&|| Box::new(Careless(Exact::new(Regression(Arc::clone(&samples))), oversight)));

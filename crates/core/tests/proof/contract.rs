@@ -9,7 +9,7 @@ use fedtvd_core::rules::{Property, Spec, notation};
 use fedtvd_core::settings::{Param, ParamKind};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
-use fedtvd_core::train::{Local, LocalRun};
+use fedtvd_core::train::{Local, LocalRun, Schedule};
 
 /// Every strategy with its defaults.
 fn defaults(label: &str) -> Federation {
@@ -161,7 +161,7 @@ fn identical_clients_equal_centralised_training_if_a_method_agrees_and_trains_pl
     let departs = [Property::AgreesOnEqualClients, Property::TrainsPlainly];
     let plain = |spec: &&&Spec| !spec.lacks.iter().any(|(property, _)| departs.contains(property));
     let row = (vec![1.0, 2.0], vec![1.0, -1.0]);
-    let order = Local { round_decay: 0.9, epoch_decay: 0.8, ..local(3, 4, 0.1, 0.9) };
+    let order = Local { schedule: Schedule::exponential(0.9), epoch_decay: 0.8, ..local(3, 4, 0.1, 0.9) };
     let mut central = vector(&[0.5, 0.25]);
     let mut trainer = Exact::new(Quadratic { rows: vec![row.clone()] });
     for round in 0..3 {

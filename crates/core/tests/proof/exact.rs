@@ -1,7 +1,9 @@
 //! Tiny trainers with exact gradients, to test rules, check formulas by hand and compare with theory.
 
 use fedtvd_core::model::Params;
-use fedtvd_core::train::{Evaluation, Pass, PassReport, Samples, TrainFailure, Trainer, step};
+use fedtvd_core::train::{
+    Evaluation, OptimizerState, Pass, PassReport, Samples, TrainFailure, Trainer, step,
+};
 use std::sync::Arc;
 
 /// A problem whose loss and gradient can be written down.
@@ -10,6 +12,14 @@ pub(crate) trait Problem: Send {
     fn rows(&self) -> usize;
     /// Adds the gradient of one row's loss to `gradient` and returns the loss.
     fn gradient(&self, w: &[f32], row: u32, offsets: Option<&[f32]>, gradient: &mut [f64]) -> f64;
+    /// The same with the pass's class weights and label smoothing.
+    fn training_gradient(&self, w: &[f32], row: u32, pass: &Pass<'_>, gradient: &mut [f64]) -> f64 {
+        let weight = pass.weight(self.label(row));
+        let mut slope = vec![0.0; gradient.len()];
+        let loss = self.gradient(w, row, pass.offsets, &mut slope);
+        gradient.iter_mut().zip(slope).for_each(|(sum, slope)| *sum += weight * slope);
+        weight * loss
+    }
     /// The class of one row, if there are classes.
     fn label(&self, _row: u32) -> u32 {
         0
@@ -22,13 +32,13 @@ pub(crate) trait Problem: Send {
 #[derive(Clone, Debug)]
 pub(crate) struct Exact<P> {
     problem: P,
-    velocity: Vec<f32>,
+    state: OptimizerState,
 }
 
 impl<P: Problem> Exact<P> {
     /// A trainer of this problem.
     pub(crate) fn new(problem: P) -> Self {
-        Self { problem, velocity: Vec::new() }
+        Self { problem, state: OptimizerState::default() }
     }
 
     fn check(&self, rows: &[u32]) -> Result<(), TrainFailure> {
@@ -54,9 +64,7 @@ impl<P: Problem> Trainer for Exact<P> {
             return Err(TrainFailure::EmptyBatch);
         }
         let w = params.trainable_mut();
-        if !pass.keep_velocity || self.velocity.len() != w.len() {
-            self.velocity = vec![0.0; w.len()];
-        }
+        self.state.begin(pass, w.len());
         let total: f64 = rows.iter().map(|row| pass.weight(self.problem.label(*row))).sum();
         let mut losses = [0.0; 2];
         for epoch in 0..pass.epochs {
@@ -65,15 +73,12 @@ impl<P: Problem> Trainer for Exact<P> {
                 let mut gradient = vec![0.0; w.len()];
                 let mut weights = 0.0;
                 for &row in batch {
-                    let weight = pass.weight(self.problem.label(row));
-                    let mut slope = vec![0.0; w.len()];
-                    sum += weight * self.problem.gradient(w, row, pass.offsets, &mut slope);
-                    gradient.iter_mut().zip(slope).for_each(|(sum, slope)| *sum += weight * slope);
-                    weights += weight;
+                    sum += self.problem.training_gradient(w, row, pass, &mut gradient);
+                    weights += pass.weight(self.problem.label(row));
                 }
                 let mean = |g: &f64| if weights == 0.0 { 0.0 } else { (g / weights) as f32 };
                 let mean: Vec<f32> = gradient.iter().map(mean).collect();
-                step(pass, w, &mut self.velocity, &mean);
+                step(pass, w, &mut self.state, &mean);
             }
             let loss = if total == 0.0 { 0.0 } else { sum / total };
             if !loss.is_finite() {
@@ -149,6 +154,26 @@ impl Regression {
         (x, logits)
     }
 
+    /// Cross-entropy with any target, and its gradient.
+    fn towards(
+        &self,
+        target: &[f64],
+        w: &[f32],
+        row: u32,
+        offsets: Option<&[f32]>,
+        gradient: &mut [f64],
+    ) -> f64 {
+        let (x, logits) = self.outputs(w, row);
+        let shares = Self::shares(&logits, offsets);
+        let whole: f64 = target.iter().sum();
+        for (c, (share, target)) in shares.iter().zip(target).enumerate() {
+            for (gradient, x) in gradient[c * x.len()..].iter_mut().zip(&x) {
+                *gradient += (whole * share - target) * f64::from(*x);
+            }
+        }
+        shares.iter().zip(target).filter(|(_, target)| **target != 0.0).map(|(s, t)| -t * s.ln()).sum()
+    }
+
     fn shares(logits: &[f64], offsets: Option<&[f32]>) -> Vec<f64> {
         let z: Vec<f64> =
             logits.iter().enumerate().map(|(c, z)| z + offsets.map_or(0.0, |o| f64::from(o[c]))).collect();
@@ -165,16 +190,18 @@ impl Problem for Regression {
     }
 
     fn gradient(&self, w: &[f32], row: u32, offsets: Option<&[f32]>, gradient: &mut [f64]) -> f64 {
-        let (x, logits) = self.outputs(w, row);
-        let shares = Self::shares(&logits, offsets);
-        let label = self.0.labels()[row as usize] as usize;
-        for (c, share) in shares.iter().enumerate() {
-            let slope = share - f64::from(u8::from(c == label));
-            for (gradient, x) in gradient[c * x.len()..].iter_mut().zip(&x) {
-                *gradient += slope * f64::from(*x);
-            }
-        }
-        -shares[label].ln()
+        let mut target = vec![0.0; self.0.classes()];
+        target[self.label(row) as usize] = 1.0;
+        self.towards(&target, w, row, offsets, gradient)
+    }
+
+    fn training_gradient(&self, w: &[f32], row: u32, pass: &Pass<'_>, gradient: &mut [f64]) -> f64 {
+        let classes = self.0.classes();
+        let mut target: Vec<f64> =
+            (0..classes as u32).map(|c| pass.smoothing / classes as f64 * pass.weight(c)).collect();
+        let label = self.label(row);
+        target[label as usize] += (1.0 - pass.smoothing) * pass.weight(label);
+        self.towards(&target, w, row, pass.offsets, gradient)
     }
 
     fn label(&self, row: u32) -> u32 {

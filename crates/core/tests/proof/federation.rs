@@ -64,7 +64,7 @@ pub(crate) fn run(label: &str, local: Local) -> Run {
 /// Plain SGD; an epoch is one step for clients with at most `batch` samples.
 pub(crate) fn local(epochs: u32, batch: usize, lr: f64, momentum: f64) -> Local {
     let sgd = Sgd { lr, momentum, nesterov: false, weight_decay: 0.0 };
-    Local { epochs, batch, sgd, round_decay: 1.0, epoch_decay: 1.0 }
+    Local { epochs, batch, optimizer: sgd.into(), ..Local::default() }
 }
 
 impl Federation {
@@ -147,7 +147,7 @@ impl Site {
 pub(crate) fn upload(job: &Job, values: &[f32], steps: u64) -> Upload {
     let mut reach = Reach::default();
     let mu = strategy(&job.offer.strategy).local.needs().mu;
-    reach.advance(&job.offer.local.sgd, mu, true, steps);
+    reach.advance(&job.offer.local.optimizer, mu, true, steps);
     let mut carried = Memory::default();
     for (name, array) in job.offer.carried.arrays() {
         let Array::F32(values) = array else { panic!("{name} is carried in f32") };

@@ -3,7 +3,7 @@
 use crate::federation::{Federation, local, quadratics, run};
 use crate::vectors::{number, numbers, read, rows, same, same_f32, settled};
 use fedtvd_core::round::plan;
-use fedtvd_core::train::{Local, Reach, Sgd};
+use fedtvd_core::train::{Local, Reach, Schedule, Sgd};
 use serde_json::Value;
 
 fn golden() -> Value {
@@ -34,7 +34,7 @@ fn reach_is_the_golden_norm_for_momentum_nesterov_and_proximal_term() {
         for (steps, norm) in golden[key].as_object().unwrap() {
             let sgd = Sgd { lr: 0.05, momentum, nesterov, weight_decay: 0.0 };
             let mut reach = Reach::default();
-            reach.advance(&sgd, mu, true, steps.parse().unwrap());
+            reach.advance(&sgd.into(), mu, true, steps.parse().unwrap());
             same(&[reach.distance() / 0.05], &Value::from(vec![norm.clone()]), &format!("{key} at {steps}"));
         }
     }
@@ -55,7 +55,7 @@ fn reach_under_a_schedule_is_the_sum_of_the_rates_and_is_reported() {
 
 #[test]
 fn reach_shrinks_with_the_rate_from_round_to_round() {
-    let order = Local { round_decay: 0.5, ..local(3, 1_000, 0.1, 0.0) };
+    let order = Local { schedule: Schedule::exponential(0.5), ..local(3, 1_000, 0.1, 0.0) };
     let mut federation = clients("fednova", order, &sizes());
     // Three steps of 0.1, 0.05 and 0.025.
     for reach in [0.3, 0.15, 0.075] {
@@ -71,8 +71,10 @@ fn reach_shrinks_with_the_rate_from_round_to_round() {
 fn fednova_gives_the_golden_model_for_every_local_solver() {
     for case in golden()["cases"].as_array().unwrap() {
         let name = case["case"].as_str().unwrap();
-        let mut order = local(1, 15, number(&golden()["lr"]), number(&case["rho"]));
-        order.sgd.nesterov = case["nesterov"].as_bool().unwrap();
+        let (lr, momentum) = (number(&golden()["lr"]), number(&case["rho"]));
+        let nesterov = case["nesterov"].as_bool().unwrap();
+        let sgd = Sgd { lr, momentum, nesterov, weight_decay: 0.0 };
+        let order = Local { optimizer: sgd.into(), ..local(1, 15, lr, momentum) };
         let label = format!("fedprox:mu={}", case["mu"]);
         let mut federation = clients(&format!("{label}+fednova"), order, &sizes());
         let jobs = plan(&federation.run, &federation.state);
@@ -81,7 +83,7 @@ fn fednova_gives_the_golden_model_for_every_local_solver() {
             let upload = upload.as_ref().unwrap();
             same_f32(&upload.params.values, &case["local_final"][k], name);
             let norm = Value::from(vec![case["a_norm_1"][k].clone()]);
-            same(&[upload.report.reach / order.sgd.lr], &norm, name);
+            same(&[upload.report.reach / lr], &norm, name);
         }
         federation.close(&jobs, answers);
         same_f32(federation.model(), &case["x_fednova"], name);

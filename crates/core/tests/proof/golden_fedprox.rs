@@ -3,7 +3,7 @@
 use crate::federation::{local, quadratics, run};
 use crate::vectors::{number, numbers, read, rows, same_f32, settled, widened};
 use fedtvd_core::stream::Key;
-use fedtvd_core::train::{Pull, step};
+use fedtvd_core::train::{OptimizerState, Pull, step};
 use serde_json::Value;
 
 /// The model of a single client after this many steps of FedProx.
@@ -26,7 +26,9 @@ fn the_proximal_gradient_is_the_golden_one() {
     pass.pull = Some(Pull { mu: number(&check["mu"]), anchor: &anchor });
     let start = narrow(&check["w"]);
     let mut w = start.clone();
-    step(&pass, &mut w, &mut [0.0; 2], &gradient);
+    let mut state = OptimizerState::default();
+    state.begin(&pass, 2);
+    step(&pass, &mut w, &mut state, &gradient);
     let moved: Vec<f32> = start.iter().zip(&w).map(|(from, to)| from - to).collect();
     same_f32(&moved, &check["grad_total"], "gradient with the proximal term");
 }

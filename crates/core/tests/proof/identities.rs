@@ -7,14 +7,17 @@ use fedtvd_core::round::Run;
 use fedtvd_core::rules::{Settings, Spec};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
-use fedtvd_core::train::{ClassWeights, Local, Pass, Pull, Sgd, Trainer, step};
+use fedtvd_core::train::{
+    Adam, ClassWeights, Local, Optimizer, OptimizerState, Pass, Pull, Schedule, Sgd, Trainer, step,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 /// Local training with everything on: momentum, Nesterov, weight decay and both schedules.
 fn rich() -> Local {
     let sgd = Sgd { lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 0.01 };
-    Local { epochs: 3, batch: 4, sgd, round_decay: 0.95, epoch_decay: 0.9 }
+    let schedule = Schedule::exponential(0.95);
+    Local { epochs: 3, batch: 4, optimizer: sgd.into(), schedule, epoch_decay: 0.9, ..Local::default() }
 }
 
 fn after_four_rounds(mut federation: Federation) -> Vec<u32> {
@@ -132,7 +135,7 @@ fn four_passes_of_one_epoch_equal_one_pass_of_four() {
     let mut parts = start;
     let mut trainer = Exact::new(Quadratic { rows });
     for first_epoch in 0..4 {
-        let part = Pass { epochs: 1, first_epoch, keep_velocity: first_epoch > 0, ..whole };
+        let part = Pass { epochs: 1, first_epoch, keep_state: first_epoch > 0, ..whole };
         trainer.pass(&mut parts, &numbers, &part).unwrap();
     }
     assert_eq!(bits(&once.values), bits(&parts.values));
@@ -158,7 +161,78 @@ impl Torch {
     }
 }
 
+/// A vector under `torch.optim.Adam` or `AdamW` after `clip_grad_norm_`, implemented from their documentation in f64.
+struct TorchAdam {
+    adam: Adam,
+    decoupled: bool,
+    clip: Option<f64>,
+    moments: Vec<[f64; 2]>,
+    steps: i32,
+}
+
+impl TorchAdam {
+    /// A step with the gradient of the loss and a proximal term; the push is added after clipping.
+    fn step(&mut self, w: &mut [f64], gradient: &[f64], push: &[f64]) {
+        let Adam { lr, beta1, beta2, eps, weight_decay } = self.adam;
+        self.steps += 1;
+        let norm = gradient.iter().map(|g| g * g).sum::<f64>().sqrt();
+        let scale = self.clip.map_or(1.0, |clip| (clip / (norm + 1e-6)).min(1.0));
+        for (i, w) in w.iter_mut().enumerate() {
+            let mut g = gradient[i] * scale + push[i];
+            if self.decoupled {
+                *w -= lr * weight_decay * *w;
+            } else {
+                g += weight_decay * *w;
+            }
+            let [m, v] = &mut self.moments[i];
+            *m = beta1 * *m + (1.0 - beta1) * g;
+            *v = beta2 * *v + (1.0 - beta2) * g * g;
+            let (mean, square) = (*m / (1.0 - beta1.powi(self.steps)), *v / (1.0 - beta2.powi(self.steps)));
+            *w -= lr * mean / (square.sqrt() + eps);
+        }
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_step_of_adam_is_that_of_torch_with_clipping_pull_and_push(
+        start in vec(-2.0..2.0f32, 37),
+        gradients in vec(vec(-1.0..1.0f32, 37), 1..6),
+        anchor in vec(-2.0..2.0f32, 37),
+        push in vec(-1.0..1.0f32, 37),
+        (lr, beta1, beta2, eps) in (0.001..0.1f64, 0.0..0.95f64, 0.0..0.999f64, 1e-3..0.1f64),
+        decoupled: bool,
+        weight_decay in prop_oneof![Just(0.0), 0.001..0.1f64],
+        mu in prop_oneof![Just(None), (0.0..1.0f64).prop_map(Some)],
+        clip in prop_oneof![Just(None), (0.1..10.0f64).prop_map(Some)],
+        pushed: bool,
+    ) {
+        let adam = Adam { lr, beta1, beta2, eps, weight_decay };
+        let pass = Pass {
+            optimizer: if decoupled { Optimizer::AdamW(adam) } else { Optimizer::Adam(adam) },
+            clip,
+            pull: mu.map(|mu| Pull { mu, anchor: &anchor }),
+            push: pushed.then_some(&push[..]),
+            ..rich().pass(Key::of(0), None, None)
+        };
+        let (mut w, mut state) = (start.clone(), OptimizerState::default());
+        state.begin(&pass, 37);
+        let mut torch = TorchAdam { adam, decoupled, clip, moments: vec![[0.0; 2]; 37], steps: 0 };
+        let mut expected: Vec<f64> = start.iter().map(|w| f64::from(*w)).collect();
+        for gradient in &gradients {
+            step(&pass, &mut w, &mut state, gradient);
+            let pulled: Vec<f64> = (0..37)
+                .map(|i| f64::from(gradient[i]) + mu.map_or(0.0, |mu| mu * (expected[i] - f64::from(anchor[i]))))
+                .collect();
+            let push: Vec<f64> = push.iter().map(|p| if pushed { f64::from(*p) } else { 0.0 }).collect();
+            torch.step(&mut expected, &pulled, &push);
+        }
+        for (w, expected) in w.iter().zip(expected) {
+            // Five steps of at most 0.1 or so with a few f32 roundings, gradients divided by at least 1e-3.
+            prop_assert!((f64::from(*w) - expected).abs() < 1e-4 * expected.abs().max(1.0), "{} is not {}", w, expected);
+        }
+    }
+
     #[test]
     fn a_step_is_that_of_torch_with_pull_and_push_in_the_gradient(
         start in vec(-2.0..2.0f32, 5),
@@ -174,14 +248,15 @@ proptest! {
     ) {
         let sgd = Sgd { lr, momentum, nesterov, weight_decay };
         let pass = Pass {
-            sgd,
+            optimizer: sgd.into(),
             pull: mu.map(|mu| Pull { mu, anchor: &anchor }),
             push: pushed.then_some(&push[..]),
             ..rich().pass(Key::of(0), None, None)
         };
-        let (mut w, mut v) = (start.clone(), vec![0.0; 5]);
+        let (mut w, mut state) = (start.clone(), OptimizerState::default());
+        state.begin(&pass, 5);
         for gradient in &gradients {
-            step(&pass, &mut w, &mut v, gradient);
+            step(&pass, &mut w, &mut state, gradient);
         }
         for i in 0..5 {
             let (mut torch, mut expected) = (Torch::default(), f64::from(start[i]));

@@ -11,7 +11,7 @@ use fedtvd_core::round::hardened::shares;
 use fedtvd_core::round::{Job, Mode, Profile, Run, plan};
 use fedtvd_core::rules::Shares;
 use fedtvd_core::strategy::ALL;
-use fedtvd_core::train::Local;
+use fedtvd_core::train::{Adam, Local, Optimizer, Sgd};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -210,13 +210,38 @@ impl Problem for Slope {
 
 proptest! {
     #[test]
+    fn under_a_gradient_of_one_adam_moves_by_its_reach_and_is_accepted(
+        samples in 1..100usize, epochs in 1..5u32, lr in 0.001..0.1f64, decoupled: bool,
+        beta1 in 0.0..0.95f64, beta2 in 0.0..0.9999f64, eps in 1e-8..0.5f64,
+        epoch_decay in prop_oneof![Just(1.0), 0.5..1.0f64],
+    ) {
+        let adam = Adam { lr, beta1, beta2, eps, weight_decay: 0.0 };
+        let optimizer = if decoupled { Optimizer::AdamW(adam) } else { Optimizer::Adam(adam) };
+        let order = Local { epoch_decay, optimizer, ..local(epochs, 8, lr, 0.0) };
+        let site = Site { id: 0, rows: (0..samples as u32).collect(), counts: vec![samples as u64, 0] };
+        let (start, q) = (vector(&[0.0, 0.0]), Reference::uniform(2));
+        let mut federation =
+            Federation::new(run("fedavg", order), start, q, vec![site], Box::new(Exact::new(Slope)));
+        let jobs = plan(&federation.run, &federation.state);
+        let answers = federation.answers(&jobs);
+        let upload = answers[0].1.clone().unwrap();
+        for w in &upload.params.values {
+            // Rounding of a hundred f32 steps, and of 1 - beta2 in f32.
+            prop_assert!((f64::from(-w) / upload.report.reach - 1.0).abs() < 2e-3, "{} {}", w, upload.report.reach);
+        }
+        prop_assert_eq!(federation.close(&jobs, answers).clients[0].failure.clone(), None);
+    }
+}
+
+proptest! {
+    #[test]
     fn under_a_gradient_of_one_every_solver_moves_by_its_reach(
         samples in 1..100usize, epochs in 1..5u32, lr in 0.001..0.1f64,
         momentum in prop_oneof![Just(0.0), 0.1..0.95f64], nesterov: bool,
         epoch_decay in prop_oneof![Just(1.0), 0.5..1.0f64], mu in 0.1..2.0f64,
     ) {
-        let mut order = Local { epoch_decay, ..local(epochs, 8, lr, momentum) };
-        order.sgd.nesterov = nesterov;
+        let sgd = Sgd { lr, momentum, nesterov, weight_decay: 0.0 };
+        let order = Local { epoch_decay, optimizer: sgd.into(), ..local(epochs, 8, lr, momentum) };
         for label in ALL.iter().map(|spec| spec.name.to_owned()).chain([format!("fedprox:mu={mu}")]) {
             let site = Site { id: 0, rows: (0..samples as u32).collect(), counts: vec![samples as u64, 0] };
             let trainer = Box::new(Exact::new(Slope));

@@ -2,9 +2,9 @@
 
 use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::round::{Job, RoundRecord, State, Upload, plan};
+use fedtvd_core::round::{ClientFailure, Job, RoundRecord, State, Upload, plan};
 use fedtvd_core::strategy::ALL;
-use fedtvd_core::train::ClassWeights;
+use fedtvd_core::train::{Adam, ClassWeights, Local, Optimizer, Schedule};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use std::sync::Arc;
 fn partial(label: &str) -> Federation {
     let mut order = run(label, local(2, 4, 0.1, 0.9));
     order.fraction = 0.6;
-    order.local.round_decay = 0.9;
+    order.local.schedule = Schedule::exponential(0.9);
     skewed(order, &SKEWED)
 }
 
@@ -85,6 +85,47 @@ fn class_weights_travel_in_jobs_and_leave_no_trace_in_jobs_without_them() {
         assert_eq!(Job::from_bytes(&job, &layout).unwrap().offer.class_weights, weights);
         assert_eq!(remote_round(&mut far), near.round());
         assert_eq!(far.state.to_bytes(), near.state.to_bytes());
+    }
+}
+
+#[test]
+fn options_of_training_travel_in_jobs_and_leave_no_trace_in_jobs_without_them() {
+    let (mut near, mut far) = (partial("fedprox"), partial("fedprox"));
+    let layout = Arc::clone(&near.state.params.layout);
+    let head = |federation: &Federation| {
+        let head = plan(&federation.run, &federation.state)[0].head();
+        String::from_utf8_lossy(&head).into_owned()
+    };
+    // Older clients refuse jobs with fields that they do not know.
+    let fields = ["adam", "clip", "label_smoothing"].map(|field| format!("\\\"{field}\\\":"));
+    assert!(fields.iter().all(|field| !head(&near).contains(field)), "{}", head(&near));
+    let adam = Adam { lr: 0.01, beta1: 0.8, beta2: 0.95, eps: 1e-6, weight_decay: 0.1 };
+    for optimizer in [Optimizer::Adam(adam), Optimizer::AdamW(adam)] {
+        let local = Local { optimizer, clip: Some(0.5), smoothing: 0.1, ..near.run.local };
+        (near.run.local, far.run.local) = (local, local);
+        assert!(fields.iter().all(|field| head(&far).contains(field)), "{}", head(&far));
+        let jobs = plan(&far.run, &far.state);
+        assert_eq!(Job::from_bytes(&jobs[0].to_bytes(), &layout).unwrap().offer.local, jobs[0].offer.local);
+        assert_eq!(remote_round(&mut far), near.round());
+        assert_eq!(far.state.to_bytes(), near.state.to_bytes());
+    }
+}
+
+#[test]
+fn a_client_refuses_a_job_whose_strategy_needs_another_optimiser() {
+    let adam = Adam { lr: 0.01, beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0 };
+    for spec in ALL {
+        let mut federation = partial(spec.name);
+        federation.run.local.optimizer = Optimizer::Adam(adam);
+        let jobs = plan(&federation.run, &federation.state);
+        let needs_sgd = federation.run.strategy.needs_sgd();
+        for (_, answer) in federation.answers(&jobs) {
+            match (&answer, needs_sgd) {
+                (Ok(_), None) => {}
+                (Err(ClientFailure::BadJob(why)), Some(reason)) => assert!(why.contains(reason), "{why}"),
+                _ => panic!("{}: {answer:?}", spec.name),
+            }
+        }
     }
 }
 

@@ -162,6 +162,7 @@ pub fn reported(preset: Preset, experiment: &Experiment) -> Option<Figure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use fedtvd_core::train::Sgd;
 
     fn all(preset: Preset) -> Vec<Cell> {
         let datasets: Vec<String> = preset.datasets().iter().map(|set| (*set).to_owned()).collect();
@@ -197,6 +198,7 @@ mod tests {
         let experiment = &cells[0].experiment;
         let (local, run) = (&experiment.run.local, &experiment.run);
         assert_eq!((experiment.rounds, experiment.split.clients, run.fraction), (300, 100, 0.1));
-        assert_eq!((local.epochs, local.batch, local.sgd.lr, local.sgd.momentum), (4, 32, 0.01, 0.9));
+        let sgd = Sgd { lr: 0.01, momentum: 0.9, nesterov: false, weight_decay: 0.0 };
+        assert_eq!((local.epochs, local.batch, local.optimizer), (4, 32, sgd.into()));
     }
 }

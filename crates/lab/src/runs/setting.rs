@@ -6,7 +6,7 @@ use fedtvd_core::rules::notation;
 use fedtvd_core::settings::ParamKind;
 use fedtvd_core::strategy::ALL;
 use fedtvd_run::attack;
-use fedtvd_run::configuration::{Config, Key, Value, keys};
+use fedtvd_run::configuration::{Config, Key, Value, keys, overruled};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +92,8 @@ fn values(config: &Config) -> Values {
     keys.map(|key| (key.path(), config.get(key.path()))).collect()
 }
 
-/// The key whose value leaves this one without influence, if there is one: the kind of split or of attack, or the mode.
+/// The key whose value leaves this one without influence, if there is one: the kind of split or of attack, the mode, the
+/// optimiser or the schedule.
 pub fn unused(config: &Config, path: &str) -> Option<&'static str> {
     let split = |users: &[&str]| ("split.kind", users.contains(&config.get("split.kind").bare().as_str()));
     let attack = |uses: fn(&attack::Spec) -> bool| {
@@ -111,7 +112,7 @@ pub fn unused(config: &Config, path: &str) -> Option<&'static str> {
         "attack.clients" | "cohort.liars" => attack(|_| true),
         "attack.scale" => attack(|spec| spec.scale.is_some()),
         "attack.size" => attack(attack::Spec::sized),
-        _ => return None,
+        _ => return overruled(config, path),
     };
     (!used).then_some(kind)
 }

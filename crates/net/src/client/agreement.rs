@@ -5,6 +5,7 @@ use crate::client::policy::{Disclosure, Policy, Violation};
 use crate::wire;
 use fedtvd_core::labels::Ask;
 use fedtvd_core::model::{Layout, Network, NetworkError};
+use fedtvd_core::train::Optimizer;
 use fedtvd_nn::Cpu;
 
 /// Checks what the server's welcome announces.
@@ -21,9 +22,10 @@ pub(crate) fn check_network(
     network: &Network,
     layout: &Layout,
     batch: usize,
+    optimizer: &Optimizer,
 ) -> Result<Result<(), Violation>, NetworkError> {
     let model = policy.check_model(4 * layout.len() as u128);
-    let memory = Cpu::training_memory(network, batch)?;
+    let memory = Cpu::training_memory(network, batch, optimizer)?;
     Ok(model.and_then(|()| policy.check_memory(memory)))
 }
 

@@ -12,7 +12,7 @@ use fedtvd_core::model::{Layout, Network, NetworkError, Params};
 use fedtvd_core::round::{ClientData, ClientEvaluation, ClientFailure, ClientId, Job};
 use fedtvd_core::rules::notation;
 use fedtvd_core::train::client::train;
-use fedtvd_core::train::{Augment, Evaluation, Samples, Trainer as _};
+use fedtvd_core::train::{Augment, Evaluation, Local, Samples, Trainer as _};
 use fedtvd_data::set::LoadError;
 use fedtvd_nn::{Cpu, CpuError};
 use fedtvd_run::attack::{Attack, Place};
@@ -175,7 +175,8 @@ impl Site {
         let layout = Arc::new(Layout::of(&network)?);
         let policy = options.policy.clone();
         policy.check_samples(samples.train_rows() as u64)?;
-        check_network(&policy, &network, &layout, 1)??;
+        // Batch size and optimiser are known from the first job on, and checked with each.
+        check_network(&policy, &network, &layout, 1, &Local::default().optimizer)??;
         let rows: Vec<u32> = (0..samples.train_rows() as u32).collect();
         let samples = &attack.map_or_else(|| Arc::clone(samples), |attack| attack.samples(samples, &rows));
         let mut counts = vec![0; classes];
@@ -280,7 +281,8 @@ impl Site {
         }
         let batch = job.offer.local.batch.min(self.data.rows.len());
         // The layers were checked when the site was made.
-        check_network(&self.policy, &self.network, &self.layout, batch).unwrap_or(Ok(()))
+        let optimizer = &job.offer.local.optimizer;
+        check_network(&self.policy, &self.network, &self.layout, batch, optimizer).unwrap_or(Ok(()))
     }
 
     /// Number of values in the model.
@@ -350,7 +352,7 @@ mod tests {
     use crate::client::{Security, SiteData};
     use fedtvd_core::round::Offer;
     use fedtvd_core::stream::Key;
-    use fedtvd_core::train::{ClassWeights, Local, Values};
+    use fedtvd_core::train::{ClassWeights, Values};
 
     /// A site with four rows of two classes.
     fn site(folder: PathBuf) -> Site {

@@ -236,8 +236,9 @@ impl Federation for FederationService {
     async fn hello(self: Arc<Self>, request: Request<wire::HelloRequest>) -> Answered<wire::Welcome> {
         let (member, refuse) = self.member(&request)?;
         let wire::HelloRequest { protocol: oldest, newest, version } = request.get_ref();
+        let local = &self.coordinator.terms.run.local;
         let protocol =
-            wire::agree(*oldest, *newest, version).map_err(|error| refuse.because(&error.into()))?;
+            wire::agree(*oldest, *newest, version, local).map_err(|error| refuse.because(&error.into()))?;
         self.coordinator.note_contact(&member, None).map_err(|refusal| refuse.because(&refusal))?;
         let terms = &self.coordinator.terms;
         let mut welcome = Response::new(wire::Welcome {

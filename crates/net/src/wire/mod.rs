@@ -19,10 +19,13 @@ pub use version::VersionMismatch;
 pub(crate) use version::{VERSION, agree};
 
 /// Newest version of the protocol, incremented by every change that a peer should know of.
-pub const PROTOCOL: u32 = 4;
+pub const PROTOCOL: u32 = 5;
 
 /// Oldest version of the protocol that is still spoken; changes that an old peer would misread make it the newest.
 pub const OLDEST_PROTOCOL: u32 = 3;
+
+/// Version of the protocol whose jobs may have an optimiser, clipping and label smoothing.
+pub(crate) const TRAINING_OPTIONS: u32 = 5;
 
 /// Chunk size: bytes of a job, a model or an update in one message.
 pub const CHUNK: usize = 32 << 10;

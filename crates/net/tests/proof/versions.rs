@@ -19,8 +19,12 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// A server without TLS on a free port.
 fn serve(stage: &Stage) -> Server {
+    serve_with(stage, &[])
+}
+
+fn serve_with(stage: &Stage, settings: &[&str]) -> Server {
     let options = Options { least: Some(1), workers: 1, ..Options::default() };
-    let ready = stage.prepare("run", &config(&["model.name=logistic"]), options);
+    let ready = stage.prepare("run", &config(&[&["model.name=logistic"], settings].concat()), options);
     Server::start(&ready.coordinator, Keys::none(), TcpListener::bind("127.0.0.1:0").unwrap(), 4).unwrap()
 }
 
@@ -68,6 +72,31 @@ async fn a_server_refuses_a_client_of_another_protocol_and_names_both_versions()
         let welcome = client.hello(as_client_0(hello)).await.unwrap().into_inner();
         assert_eq!((welcome.protocol, welcome.version.as_str()), (chosen, VERSION));
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_with_options_of_training_refuses_clients_that_would_not_know_them() {
+    let hello = |newest| HelloRequest { protocol: OLDEST_PROTOCOL, newest, version: "0.1.0".to_owned() };
+    for settings in [&["local.optimizer=adam"], &["local.clip=1"], &["local.label_smoothing=0.1"]] {
+        let stage = Stage::new(0);
+        let server = serve_with(&stage, settings);
+        let mut client = FederationClient::new(channel(&server).await);
+        let status = client.hello(as_client_0(hello(4))).await.unwrap_err();
+        assert!(
+            status.message().starts_with(
+                "the server speaks protocol 5 and this client protocols 3 to 4; update the older"
+            ),
+            "{status}"
+        );
+        assert_eq!(status.metadata().get(CODE).unwrap(), "wrong-protocol");
+        assert_eq!(client.hello(as_client_0(hello(5))).await.unwrap().into_inner().protocol, 5);
+    }
+    // A schedule needs no more than the learning rate, which every job has.
+    let (stage, schedule) =
+        (Stage::new(0), ["local.schedule=cosine", "local.cosine_rounds=80", "local.warmup=2"]);
+    let server = serve_with(&stage, &schedule);
+    let mut client = FederationClient::new(channel(&server).await);
+    assert_eq!(client.hello(as_client_0(hello(4))).await.unwrap().into_inner().protocol, 4);
 }
 
 /// A server of another protocol.

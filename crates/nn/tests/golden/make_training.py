@@ -35,6 +35,12 @@ def fill(model, nudged=None):
         number += 1
 
 
+def rows_of(first, count, shape, classes):
+    rows, size = range(first, first + count), math.prod(shape)
+    x = np.stack([(uniform(7 + r * size, size) * 2 - 1).astype(np.float32).reshape(shape) for r in rows])
+    return torch.tensor(x), torch.tensor([(7 * n + n // 3) % classes for n in rows])
+
+
 def train(name, threads, nudged=None):
     torch.set_num_threads(threads)
     make, shape = MODELS[name]
@@ -45,15 +51,12 @@ def train(name, threads, nudged=None):
             m.p = 0.0
     classes = 100 if name.startswith("resnet34") else 10
     batch = 4 if name.startswith(("resnet18", "resnet34")) else 8
-    size = math.prod(shape)
     sgd = torch.optim.SGD(model.parameters(), 0.01, 0.9)
     losses = []
     for step in range(20):
-        rows = range(step * batch % 64, step * batch % 64 + batch)
-        x = np.stack([(uniform(7 + r * size, size) * 2 - 1).astype(np.float32).reshape(shape) for r in rows])
-        y = torch.tensor([(7 * n + n // 3) % classes for n in rows])
+        x, y = rows_of(step * batch % 64, batch, shape, classes)
         sgd.zero_grad()
-        loss = F.cross_entropy(model(torch.tensor(x)), y)
+        loss = F.cross_entropy(model(x), y)
         loss.backward()
         sgd.step()
         losses.append(loss.item())

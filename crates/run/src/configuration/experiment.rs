@@ -1,12 +1,14 @@
 //! A configuration as types: everything that defines one run.
 
-use crate::configuration::config;
-use crate::configuration::{Config, EvaluationOptions, Liars, LiarsError, ReferenceSource, Value};
+use crate::configuration::{
+    Config, EvaluationOptions, Liars, LiarsError, ReferenceSource, TrainingError, Value,
+};
+use crate::configuration::{config, training};
 use crate::fleet::Dropout;
 use fedtvd_core::labels::ReferenceError;
 use fedtvd_core::round::{Mode, Run};
 use fedtvd_core::rules::{NotationError, Strategy};
-use fedtvd_core::train::{ClassWeights, ClassWeightsError, Local, Sgd};
+use fedtvd_core::train::{ClassWeights, ClassWeightsError, Local};
 use fedtvd_data::set::DataOptions;
 use fedtvd_data::split::{SplitKind, SplitOptions};
 use std::path::PathBuf;
@@ -58,9 +60,9 @@ pub enum ExperimentError {
     /// The reference.
     #[error("labels.reference: {0}")]
     Reference(ReferenceError),
-    /// Nesterov's momentum without momentum.
-    #[error("local.nesterov = true needs a momentum; local.momentum is 0")]
-    Nesterov,
+    /// Local training.
+    #[error(transparent)]
+    Training(#[from] TrainingError),
     /// The class weights.
     #[error("local.class_weights: {0}")]
     ClassWeights(#[from] ClassWeightsError),
@@ -84,22 +86,7 @@ impl Experiment {
     /// The experiment that a configuration describes.
     pub fn of(config: &Config) -> Result<Self, ExperimentError> {
         let strategy = config::strategy(config)?;
-        let sgd = Sgd {
-            lr: number(config, "local.lr"),
-            momentum: number(config, "local.momentum"),
-            nesterov: flag(config, "local.nesterov"),
-            weight_decay: number(config, "local.weight_decay"),
-        };
-        if sgd.nesterov && sgd.momentum == 0.0 {
-            return Err(ExperimentError::Nesterov);
-        }
-        let local = Local {
-            epochs: whole(config, "local.epochs") as u32,
-            batch: whole(config, "local.batch") as usize,
-            sgd,
-            round_decay: number(config, "local.round_decay"),
-            epoch_decay: number(config, "local.epoch_decay"),
-        };
+        let local = training::local(config, &strategy)?;
         let reference = ReferenceSource::of(config).map_err(ExperimentError::Reference)?;
         let class_weights = class_weights(config)?;
         let liars = Liars::of(config)?;
@@ -195,25 +182,25 @@ fn class_weights(config: &Config) -> Result<ClassWeights, ClassWeightsError> {
 
 // The table of keys has already checked the kind of every value.
 
-pub(super) fn whole(config: &Config, path: &'static str) -> u64 {
+pub(crate) fn whole(config: &Config, path: &'static str) -> u64 {
     match config.get(path) {
         Value::Whole(whole) => whole,
         other => unreachable!("{path} keeps whole numbers, not {other}"),
     }
 }
 
-pub(super) fn number(config: &Config, path: &'static str) -> f64 {
+pub(crate) fn number(config: &Config, path: &'static str) -> f64 {
     match config.get(path) {
         Value::Number(number) => number,
         other => unreachable!("{path} keeps numbers, not {other}"),
     }
 }
 
-pub(super) fn flag(config: &Config, path: &'static str) -> bool {
+pub(crate) fn flag(config: &Config, path: &'static str) -> bool {
     config.get(path) == Value::Flag(true)
 }
 
-pub(super) fn text(config: &Config, path: &'static str) -> String {
+pub(crate) fn text(config: &Config, path: &'static str) -> String {
     match config.get(path) {
         Value::Text(text) => text,
         other => unreachable!("{path} keeps text, not {other}"),

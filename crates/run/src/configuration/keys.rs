@@ -5,7 +5,9 @@
 
 use crate::attack;
 use crate::configuration::evaluation::METRICS;
+use crate::configuration::training;
 use fedtvd_core::settings::{Param, ParamKind, Range};
+use fedtvd_core::train::Optimizer;
 
 /// One key.
 #[derive(Debug)]
@@ -30,6 +32,8 @@ pub enum Since {
 const SHARE: Range = Range::above(0.0, 1.0);
 /// Default of `strategy.screen`, chosen by measurement: `bench/README.md`, "Hardened mode".
 const SCREEN: f64 = 6.0;
+/// Range of Adam's eps, which must not vanish in f32.
+const EPS: Range = Range::closed(1e-12, 1.0);
 /// A factor from one round or epoch to the next.
 const DECAY: Range = Range::above(0.0, 2.0);
 
@@ -181,21 +185,76 @@ pub const ALL: &[Key] = &[
         "local.momentum",
         0.9,
         Range::BELOW_ONE,
-        "momentum of the clients, reset in every round",
+        "sgd: momentum of the clients, reset in every round",
     )),
-    first(Param::flag("local.nesterov", false, "whether to use Nesterov momentum")),
+    first(Param::flag("local.nesterov", false, "sgd: whether to use Nesterov momentum")),
     first(Param::number(
         "local.weight_decay",
         0.0,
         Range::NOT_NEGATIVE,
-        "weight decay: weight_decay * w is added to the gradient",
+        "weight decay: weight_decay * w is added to the gradient; adamw: w shrinks by lr * weight_decay * w",
     )),
-    first(Param::number("local.round_decay", 1.0, DECAY, "factor on the learning rate after every round")),
+    first(Param::number(
+        "local.round_decay",
+        1.0,
+        DECAY,
+        "exponential: factor on the learning rate after every round",
+    )),
     first(Param::number(
         "local.epoch_decay",
         1.0,
         DECAY,
         "factor on the learning rate after every epoch of a round",
+    )),
+    later(Param {
+        name: "local.optimizer",
+        kind: ParamKind::Choice { default: "sgd", choices: Optimizer::WORDS },
+        about: "optimiser of the clients, as in PyTorch; its state is reset in every round",
+    }),
+    later(Param::number("local.beta1", 0.9, Range::BELOW_ONE, "adam, adamw: decay of the mean gradient")),
+    later(Param::number("local.beta2", 0.999, Range::BELOW_ONE, "adam, adamw: decay of its mean square")),
+    later(Param::number("local.eps", 1e-8, EPS, "adam, adamw: added to the root of the mean square")),
+    later(Param::number(
+        "local.clip",
+        0.0,
+        Range::NOT_NEGATIVE,
+        "greatest norm of a gradient, with a proximal term, before weight decay; longer ones are scaled down; 0: any",
+    )),
+    later(Param::number(
+        "local.label_smoothing",
+        0.0,
+        Range::BELOW_ONE,
+        "share of the target that is spread evenly over all classes in the training loss",
+    )),
+    later(Param {
+        name: "local.schedule",
+        kind: ParamKind::Choice { default: training::EXPONENTIAL, choices: training::SCHEDULES },
+        about: "learning rate over rounds, after the warm-up; exponential is constant unless local.round_decay is set",
+    }),
+    later(Param::whole(
+        "local.warmup",
+        0,
+        (0, 1_000_000),
+        "rounds of linear warm-up: round r = 1, 2, … has r / (warmup + 1) of the learning rate",
+    )),
+    later(Param::whole(
+        "local.step_every",
+        0,
+        (0, 1_000_000),
+        "step: rounds after which local.step_factor is applied again",
+    )),
+    later(Param::number("local.step_factor", 0.1, DECAY, "step: factor on the learning rate")),
+    later(Param::whole(
+        "local.cosine_rounds",
+        0,
+        (0, 1_000_000),
+        "cosine: round at which the floor is reached, warm-up included; at least rounds, of longer runs too",
+    )),
+    later(Param::number(
+        "local.cosine_floor",
+        0.0,
+        Range::UNIT,
+        "cosine: the last learning rate, as a fraction of local.lr",
     )),
     later(Param {
         name: "local.class_weights",

@@ -12,6 +12,7 @@ pub(crate) mod lookup;
 pub(crate) mod reference;
 pub(crate) mod resolved;
 pub(crate) mod table_model;
+pub(crate) mod training;
 pub(crate) mod value;
 
 pub use axes::{Axis, axes, tuned_axes};
@@ -21,4 +22,5 @@ pub use experiment::{Experiment, ExperimentError};
 pub use keys::Key;
 pub use liars::{Liars, LiarsError};
 pub use reference::{ClassMismatch, ReferenceSource};
+pub use training::{TrainingError, overruled};
 pub use value::Value;
