@@ -127,8 +127,9 @@ pub(crate) fn refuse_overwriting(out: &Path, inputs: &[&Path]) -> Result<(), Fai
 }
 
 /// Files of a run directory that nothing else may write.
-const RUN_FILES: [&str; 9] = [
+const RUN_FILES: [&str; 10] = [
     "best.safetensors",
+    "clients.json",
     "config.toml",
     "manifest.json",
     "model.safetensors",

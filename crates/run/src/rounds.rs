@@ -2,7 +2,7 @@
 
 use crate::configuration::EvaluationOptions;
 use crate::directory::Memories;
-use crate::directory::digest;
+use crate::directory::{ClientResult, client_results, digest};
 use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered, Traffic};
 use crate::setup::Setup;
 use fedtvd_core::labels::tvd;
@@ -21,6 +21,8 @@ pub struct Rounds {
     /// The clients' data in a simulation; `None` in a federation.
     setup: Option<Arc<Setup>>,
     evaluation: EvaluationOptions,
+    /// What the hold-outs said after the last round, if it was evaluated by this process.
+    holdouts: Option<Holdouts>,
 }
 
 /// Why a round cannot be finished. The state stays that before the round.
@@ -53,7 +55,7 @@ impl Rounds {
         fleet: Box<dyn Fleet>,
         setup: Option<Arc<Setup>>,
     ) -> Self {
-        Self { run, state, fleet, restored: None, setup, evaluation }
+        Self { run, state, fleet, restored: None, setup, evaluation, holdouts: None }
     }
 
     /// Continues from a checkpoint.
@@ -81,6 +83,16 @@ impl Rounds {
         Ok((&self.state, memories))
     }
 
+    /// The current model on the hold-out of each client of a simulation; `None` if no client has one.
+    pub(crate) fn client_results(&mut self) -> Result<Option<Vec<ClientResult>>, RoundError> {
+        let Some(setup) = self.setup.clone() else { return Ok(None) };
+        if self.holdouts.is_none() && setup.clients.iter().any(|client| !client.holdout.is_empty()) {
+            self.holdouts = self.fleet.evaluate(&self.state.params)?.holdouts;
+        }
+        let reference = &self.state.reference;
+        Ok(self.holdouts.as_ref().map(|holdouts| client_results(holdouts, &setup, reference)))
+    }
+
     /// One round.
     pub fn round(&mut self) -> Result<RoundRecord, RoundError> {
         let started = Instant::now();
@@ -100,7 +112,8 @@ impl Rounds {
         self.state = next;
         (record.bytes_up, record.bytes_down) = (traffic.up, traffic.down);
         (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
-        describe_evaluation(&mut record, evaluated, self.evaluation.details);
+        describe_evaluation(&mut record, &evaluated, self.evaluation.details);
+        self.holdouts = evaluated.holdouts;
         if let Some(setup) = &self.setup {
             describe_clients(&mut record, setup, &self.state);
         }
@@ -112,21 +125,21 @@ impl Rounds {
 /// Adds what an evaluation found.
 fn describe_evaluation(
     record: &mut RoundRecord,
-    Evaluated { assessment, holdouts }: Evaluated,
+    Evaluated { assessment, holdouts }: &Evaluated,
     details: bool,
 ) {
     (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
     (record.chance, record.balanced) = (assessment.chance, assessment.balanced);
-    (record.macro_f1, record.missed_classes) = (assessment.macro_f1, assessment.missed_classes);
+    (record.macro_f1, record.missed_classes) = (assessment.macro_f1, assessment.missed_classes.clone());
     (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
     record.validation = holdouts.as_ref().and_then(Holdouts::validation);
-    record.classes = match (assessment.accuracy, &holdouts) {
+    record.classes = match (assessment.accuracy, holdouts) {
         (Some(_), _) => Some(assessment.class_accuracy.len()),
         (None, Some(holdouts)) => Some(holdouts.total.class_accuracies().len()),
         (None, None) => None,
     };
     if details && assessment.accuracy.is_some() {
-        record.class_accuracy = Some(assessment.class_accuracy);
+        record.class_accuracy = Some(assessment.class_accuracy.clone());
     }
 }
 

@@ -6,8 +6,8 @@ use crate::directory::BestModel;
 use crate::directory::files::write;
 use crate::directory::run_directory::Lines;
 use crate::directory::summary::peak_memory;
-use crate::directory::test_predictions;
-use crate::directory::{Checkpoints, LastRounds, RunDirectory, Summary, images};
+use crate::directory::{Checkpoints, LastRounds, RunDirectory, Summary, images, spread};
+use crate::directory::{client_results, test_predictions};
 use crate::fleet::FleetFailure;
 use crate::monitor::{Best, Monitor};
 use crate::rounds::{RoundError, Rounds};
@@ -236,6 +236,11 @@ impl Runner {
         self.lines.sync()?;
         let card = self.card()?;
         self.best_model.write(card.as_ref())?;
+        let clients = self.rounds.client_results()?;
+        if let Some(clients) = &clients {
+            let text = serde_json::to_string(clients).expect("results are plain data");
+            write(&self.directory.file(client_results::FILE), text.as_bytes())?;
+        }
         let params = self.rounds.state().params.clone();
         let best = self.monitor.best();
         let best = best.map(|best| Best { model: self.best_model.path(&params.layout), ..best.clone() });
@@ -258,6 +263,7 @@ impl Runner {
             last10_loss: self.last.mean(|round| round.loss),
             missed_classes: self.last.missed_classes(),
             last10_validation: self.last.mean(|round| round.validation),
+            client_accuracy: clients.as_deref().and_then(spread),
             best,
             stopped: self.monitor.stopped().cloned(),
             collapsed: self.detector.verdict(),

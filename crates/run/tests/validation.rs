@@ -5,10 +5,13 @@ use fedtvd_core::model::Params;
 use fedtvd_core::train::{Evaluation, Pass, PassReport, TrainFailure, Trainer};
 use fedtvd_data::set::Places;
 use fedtvd_run::configuration::{Config, Experiment};
+use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::runner::{End, Runner};
 use fedtvd_run::setup::{Data, Setup};
-use fedtvd_run::simulation::{Workers, simulation};
+use fedtvd_run::simulation::{Resources, Workers, simulation};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 fn setup(settings: &[&str]) -> (Experiment, Arc<Setup>) {
     let mut config = Config::default();
@@ -101,6 +104,32 @@ fn validation_sums_the_hold_outs_and_has_the_same_bits_for_any_number_of_workers
     let clients: Vec<f64> = own.clients.iter().map(|client| &client.holdout).map(of_client).collect();
     let mean = clients.iter().sum::<f64>() / clients.len() as f64;
     assert!((validation.clients.mean - mean).abs() < 1e-12);
+}
+
+#[test]
+fn a_finished_run_lists_its_final_model_on_each_clients_hold_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut config, out) = (Config::default(), folder.path().join("run"));
+    for setting in
+        ["clients=8", "fraction=0.5", "model.name=logistic", "epochs=1", "rounds=3", "split.holdout=0.2"]
+    {
+        config.set(setting).unwrap();
+    }
+    let experiment = Experiment::of(&config).unwrap();
+    let data = Data::load(&experiment.data, &Places::new(None)).unwrap();
+    let own = Setup::new(&experiment, &data).unwrap();
+    let runner = Runner::start(&config, &data, &out, Resources::workers(2)).unwrap();
+    let End::Done(summary) = runner.run(&AtomicBool::new(false), &mut |_| {}).unwrap() else { panic!() };
+    let directory = RunDirectory::open(&out).unwrap();
+    let results = directory.client_results().unwrap().unwrap();
+    assert_eq!(results.len(), 8);
+    for (result, client) in results.iter().zip(&own.clients) {
+        assert_eq!((result.size, result.holdout), (client.rows.len() as u64, client.holdout.len() as u64));
+    }
+    let validation = directory.lines().unwrap()[2].validation.unwrap();
+    assert_eq!(summary.client_accuracy, Some(validation.clients));
+    let correct: f64 = results.iter().map(|result| result.accuracy * result.holdout as f64).sum();
+    assert!((correct / validation.samples as f64 - validation.accuracy).abs() < 1e-12);
 }
 
 #[test]

@@ -1,11 +1,15 @@
 //! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model, or of the model after a round.
 
+use crate::commands::evaluate_clients::evaluate_clients;
 use crate::commands::evaluated_data::{EvaluatedData, Wanted};
 use crate::output::predictions::Csv;
 use crate::output::trained_model::{self, TrainedModel};
-use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, quoted, refuse_overwriting};
+use crate::request::{
+    Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, refuse_overwriting,
+};
 use anyhow::{Context, anyhow};
 use clap::Args;
+use fedtvd_core::round::Assessment;
 use fedtvd_core::train::Trainer as _;
 use fedtvd_data::set::{DataOptions, Loaded};
 use fedtvd_data::table::Schema;
@@ -32,6 +36,9 @@ pub(crate) struct Evaluate {
     /// Use the training samples instead of the test samples
     #[arg(long)]
     train: bool,
+    /// Evaluate on each client's own hold-out instead (simulations with split.holdout)
+    #[arg(long, conflicts_with_all = ["train", "predictions"])]
+    clients: bool,
     /// Write row, label, prediction and the probability of each class of every sample to a CSV file
     #[arg(long, value_name = "FILE")]
     predictions: Option<PathBuf>,
@@ -47,6 +54,8 @@ struct View<'a> {
     samples: u64,
     accuracy: f64,
     loss: f64,
+    balanced_accuracy: Option<f64>,
+    macro_f1: Option<f64>,
     class_accuracy: Vec<Option<f64>>,
     class_names: &'a [String],
     confusion: Vec<&'a [u64]>,
@@ -93,6 +102,10 @@ impl Evaluate {
             (Some(round), Some(run)) => TrainedModel::after_round(run, round, config, &places)?,
             _ => TrainedModel::read(&self.model, config, &places)?,
         };
+        if self.clients {
+            let run = run.ok_or_else(|| Failure::Request(anyhow!("--clients needs a run directory")))?;
+            return evaluate_clients(&run, (&model.file, self.round, &model.params), &places, self.output);
+        }
         let mut cpu = Cpu::new(&model.network, samples.clone()).map_err(Failure::request)?;
         let evaluation = cpu.evaluate(&model.params, &rows, None).map_err(Failure::work)?;
         if let Some(path) = &self.predictions {
@@ -102,6 +115,7 @@ impl Evaluate {
                 .with_context(|| format!("writing {}", path.display()))
                 .map_err(Failure::Work)?;
         }
+        let assessment = Assessment::from(&evaluation);
         let view = View {
             model: &model.file,
             round: self.round,
@@ -109,6 +123,8 @@ impl Evaluate {
             samples: evaluation.samples(),
             accuracy: evaluation.accuracy(),
             loss: evaluation.mean_loss(),
+            balanced_accuracy: assessment.balanced.map(|balanced| balanced.accuracy),
+            macro_f1: assessment.macro_f1,
             class_accuracy: evaluation.class_accuracies(),
             class_names: &loaded.class_names,
             confusion: evaluation.confusion.chunks(samples.classes()).collect(),
@@ -187,10 +203,12 @@ fn predictions(cpu: &mut Cpu, model: &TrainedModel, rows: &[u32], loaded: &Loade
 
 fn text(view: &View<'_>) -> String {
     let mut text = format!(
-        "accuracy {:.2} % on {} samples of {}, mean loss {}\n",
+        "accuracy {:.2} % on {} samples of {}, balanced accuracy {}, macro F1 {}, mean loss {}\n",
         100.0 * view.accuracy,
         view.samples,
         view.set,
+        per_cent(view.balanced_accuracy, 2),
+        per_cent(view.macro_f1, 2),
         mean_loss(Some(view.loss).filter(|loss| loss.is_finite()))
     );
     let wide = view.class_names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);

@@ -8,6 +8,7 @@ pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod data_schema;
 pub(crate) mod evaluate;
+pub(crate) mod evaluate_clients;
 pub(crate) mod evaluated_data;
 pub(crate) mod init;
 pub(crate) mod join;

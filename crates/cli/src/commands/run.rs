@@ -7,6 +7,7 @@ use crate::request::{
 use crate::terminal::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
+use fedtvd_core::round::Spread;
 use fedtvd_data::set::known;
 use fedtvd_lab::report::heading::last_rounds;
 use fedtvd_lab::report::missed::{both_accuracies, missed};
@@ -127,10 +128,11 @@ fn finished(summary: &Summary) -> String {
         .as_ref()
         .map_or(String::new(), |why| format!("stopped after round {}: {why}\n", summary.rounds));
     let best = summary.best.as_ref().map_or(String::new(), best);
+    let clients = summary.client_accuracy.as_ref().map_or(String::new(), clients);
     format!(
         "{}, seed {}: accuracy {} ({}), {} after round {}\n\
          {}{}{:.0} s · {:.0} samples/s{memory}\n\
-         {stopped}{best}{failed}{alarms}\
+         {clients}{stopped}{best}{failed}{alarms}\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
         summary.seed,
@@ -145,6 +147,17 @@ fn finished(summary: &Summary) -> String {
         summary.directory,
         summary.model,
         quoted(&summary.model) + if data_is_here(summary) { "" } else { " --set data.set=FILE" },
+    )
+}
+
+/// The accuracy over clients, in one line.
+fn clients(spread: &Spread) -> String {
+    let Spread { mean, deviation, worst_decile } = *spread;
+    format!(
+        "per client, on its own hold-out: mean {}, standard deviation {:.2}, worst tenth {}\n",
+        per_cent(Some(mean), 2),
+        100.0 * deviation,
+        per_cent(Some(worst_decile), 2)
     )
 }
 

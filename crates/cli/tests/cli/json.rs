@@ -14,6 +14,9 @@ fn the_documented_fields_are_those_printed() {
     let plain = |call: &[&str]| -> Vec<String> { call.iter().map(ToString::to_string).collect() };
     let grid = place("grid.toml");
     std::fs::write(&grid, "[sweep]\nseed = [1, 2]\n").unwrap();
+    let held_out = place("held-out");
+    let call = with_small(&["run", "--out", &held_out, "--quiet", "--set", "split.holdout=0.3"]);
+    assert_eq!(fedtvd(&call.iter().map(String::as_str).collect::<Vec<_>>()).code, 0);
     let table = place("table.csv");
     std::fs::write(&table, "age,label\n1,a\n2,b\n").unwrap();
     let calls = [
@@ -26,6 +29,7 @@ fn the_documented_fields_are_those_printed() {
         ("run --dry-run", with_small(&["run", "--dry-run"])),
         ("verify", plain(&["verify", &run])),
         ("evaluate", plain(&["evaluate", &run])),
+        ("evaluate --clients", plain(&["evaluate", &held_out, "--clients"])),
         ("weights", plain(&["weights"])),
         ("strategies", plain(&["strategies"])),
         ("models", plain(&["models"])),

@@ -1,10 +1,11 @@
 //! All charts. A chart is a [`Scene`] of shapes and text that [`svg()`] and [`png()`] render. Axes, legend, palette and font
-//! are shared; each kind of chart has a file: curves, bubbles, classes, the paper's three clients, splits.
+//! are shared; each kind of chart has a file: curves, bubbles, classes, clients' accuracy, the paper's three clients, splits.
 //! `setting_figures` and `paper_figures` choose the charts of a report; `*_text` are charts for a terminal.
 
 mod axis;
 mod bubbles;
 mod classes;
+mod client_accuracy;
 mod curves;
 mod curves_text;
 mod font;

@@ -3,6 +3,7 @@
 use super::axis::Unit;
 use super::bubbles::Bubbles;
 use super::classes::Classes;
+use super::client_accuracy::ClientAccuracy;
 use super::curves::{EDGES, curves};
 use super::legend::{Sample, legend};
 use super::scene::Scene;
@@ -113,11 +114,26 @@ pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figu
         let (file, inline) = (bubbles.panels(&title), bubbles.interactive(&title));
         Figure { switch: bubbles.strategies, ..figure(["weights", "Weights"], &file, &inline) }
     }));
+    let clients = ClientAccuracy::of(setting, labels);
+    if clients.is_none() {
+        missing.push(
+            "Accuracy on each client's own hold-out is not shown: not all runs have hold-outs (split.holdout)."
+                .to_owned(),
+        );
+    }
+    all.push(clients.map(|clients| {
+        let title = format!(
+            "Clients by TVD (total variation distance of their labels to the reference) and accuracy on their own hold-outs; area: \
+             samples (seed {})",
+            clients.seed
+        );
+        let panels = clients.panels(&title);
+        figure(["clients", "By client"], &panels, &panels)
+    }));
     let classes = Classes::of(setting, labels);
     if classes.is_none() {
         missing.push(
-            "Accuracy by class and per-client accuracy are not shown: not all runs were made with evaluation.details=true."
-                .to_owned(),
+            "Accuracy by class is not shown: not all runs were made with evaluation.details=true.".to_owned(),
         );
     }
     all.push(classes.map(|classes| {

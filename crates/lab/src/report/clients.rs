@@ -5,10 +5,12 @@ use crate::report::findings::{Report, SettingReport};
 use crate::runs::client_updates::ClientUpdates;
 use crate::runs::record::Participant;
 use fedtvd_core::round::ClientId;
+use fedtvd_run::directory::ClientResult;
 use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// One client in one run.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub struct ClientLine<'a> {
     /// The strategy's label.
     pub strategy: &'a str,
@@ -19,21 +21,29 @@ pub struct ClientLine<'a> {
     /// Its size, skew and mean weight; `None` if none of its updates was used.
     #[serde(skip)]
     pub participant: Option<&'a Participant>,
-    /// Its updates.
+    /// Its updates; none if it was never selected.
     #[serde(flatten)]
-    pub updates: &'a ClientUpdates,
+    pub updates: ClientUpdates,
+    /// The final model on its own hold-out; `None` without one.
+    #[serde(skip)]
+    pub result: Option<&'a ClientResult>,
 }
 
 /// All clients of a setting's runs, by strategy, seed and client.
 pub fn clients(part: &SettingReport) -> impl Iterator<Item = ClientLine<'_>> {
     part.setting.strategies.iter().flat_map(|strategy| {
         strategy.records.iter().flat_map(move |record| {
-            record.client_updates.iter().map(move |(client, updates)| ClientLine {
+            let results: BTreeMap<ClientId, &ClientResult> =
+                record.client_results.iter().flatten().map(|result| (result.client, result)).collect();
+            let all: BTreeSet<ClientId> =
+                record.client_updates.keys().copied().chain(results.keys().copied()).collect();
+            all.into_iter().map(move |client| ClientLine {
                 strategy: &strategy.label,
                 seed: record.summary.seed,
-                client: *client,
-                participant: record.participants.get(client),
-                updates,
+                client,
+                participant: record.participants.get(&client),
+                updates: record.client_updates.get(&client).cloned().unwrap_or_default(),
+                result: results.get(&client).copied(),
             })
         })
     })
@@ -45,7 +55,7 @@ pub fn noteworthy(part: &SettingReport) -> Vec<ClientLine<'_>> {
 }
 
 /// Columns of `clients.csv`.
-const COLUMNS: [&str; 13] = [
+const COLUMNS: [&str; 16] = [
     "setting",
     "strategy",
     "seed",
@@ -59,27 +69,34 @@ const COLUMNS: [&str; 13] = [
     "scaled",
     "smallest_factor",
     "first_failure",
+    "holdout",
+    "holdout_accuracy",
+    "holdout_loss",
 ];
 
 /// `clients.csv`: a line per run and client. Values that do not apply are empty.
 pub(super) fn table(report: &Report) -> String {
     let field = |value: Option<f64>| value.map_or(String::new(), |value| value.to_string());
     let record = |title: &str, line: ClientLine<'_>| {
-        let ClientLine { strategy, seed, client, participant, updates } = line;
+        let ClientLine { strategy, seed, client, participant, updates, result } = line;
+        let size = participant.map(|own| own.size).or(result.map(|own| own.size));
         vec![
             title.to_owned(),
             strategy.to_owned(),
             seed.to_string(),
             client.to_string(),
-            participant.map_or(String::new(), |own| own.size.to_string()),
-            field(participant.and_then(|own| own.tvd)),
+            size.map_or(String::new(), |size| size.to_string()),
+            field(participant.and_then(|own| own.tvd).or(result.map(|own| own.tvd))),
             field(participant.map(|own| own.weight)),
             updates.selected.to_string(),
             updates.absent.to_string(),
             updates.failed.to_string(),
             updates.scaled.to_string(),
             field(updates.smallest_factor),
-            updates.first_failure.clone().unwrap_or_default(),
+            updates.first_failure.unwrap_or_default(),
+            result.map_or(String::new(), |own| own.holdout.to_string()),
+            field(result.map(|own| own.accuracy)),
+            field(result.and_then(|own| own.loss)),
         ]
     };
     let lines =

@@ -170,7 +170,11 @@ impl Table {
             }),
             column(
                 "per-client accuracy",
-                "mean over clients of the accuracy on the client's label distribution, in %",
+                if rows.iter().all(|row| row.clients_measured) {
+                    "mean over clients of the accuracy on the client's own hold-out, in %"
+                } else {
+                    "mean over clients of the accuracy on the client's label distribution, estimated from the accuracies of the classes, in %"
+                },
                 &|row| row.client_mean.map(|own| (points(own), own)),
             ),
             column("spread", "standard deviation of per-client accuracy, in percentage points", &|row| {

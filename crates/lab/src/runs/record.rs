@@ -6,7 +6,9 @@ use crate::runs::test_rows::TestRows;
 use fedtvd_core::round::{ClientId, Drift, MissedClass, RoundRecord, Spread};
 use fedtvd_run::collapse::Detector;
 use fedtvd_run::configuration::{Config, ConfigError, EvaluationOptions};
-use fedtvd_run::directory::{DirectoryError, LAST, LastRounds, Manifest, RunDirectory, Summary};
+use fedtvd_run::directory::{
+    ClientResult, DirectoryError, LAST, LastRounds, Manifest, RunDirectory, Summary,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use thiserror::Error;
@@ -50,6 +52,10 @@ pub struct Record {
     pub classes: Option<Vec<Option<f64>>>,
     /// Per-client accuracy, mean over the last rounds; `None` if not recorded.
     pub clients: Option<Spread>,
+    /// Whether it was measured on each client's own hold-out, and not estimated from the accuracies of the classes.
+    pub clients_measured: bool,
+    /// The final model on each client's hold-out; `None` without hold-outs.
+    pub client_results: Option<Vec<ClientResult>>,
     /// Bytes uploaded by clients in all rounds.
     pub bytes_up: u64,
     /// Bytes downloaded by clients in all rounds.
@@ -159,6 +165,7 @@ pub fn read(path: &Path) -> Result<Found, RecordError> {
     let unknown = || RecordError::NotEvaluated { path: shown("rounds.jsonl") };
     let mut record = record.ok_or_else(unknown)?;
     record.class_names = class_names(&directory, &record.config);
+    record.client_results = directory.client_results()?;
     record.test_rows = directory.predictions()?.as_ref().map(TestRows::from);
     Ok(Found::Finished(Box::new(record)))
 }
@@ -170,6 +177,7 @@ impl Record {
         let last = &lines[lines.len().saturating_sub(LAST)..];
         let last: Vec<&RoundRecord> = last.iter().filter(|line| options.due(line.round)).collect();
         let metrics = LastRounds::of(lines, options);
+        let measured = spread(last.iter().map(|line| Some(line.validation?.clients)));
         let held = |value: fn(&RoundRecord) -> Option<f64>| held(lines, &options, value);
         Some(Self {
             last: last.iter().map(|line| line.accuracy).collect::<Option<_>>()?,
@@ -190,7 +198,9 @@ impl Record {
             effective: lines.iter().map(|line| line.effective_clients).collect(),
             drift: lines.iter().map(|line| line.drift).collect(),
             classes: classes(&last),
-            clients: spread(&last),
+            clients: measured.or_else(|| spread(last.iter().map(|line| line.client_accuracy))),
+            clients_measured: measured.is_some(),
+            client_results: None,
             bytes_up: lines.iter().map(|line| line.bytes_up).sum(),
             bytes_down: lines.iter().map(|line| line.bytes_down).sum(),
             participants: participants(lines),
@@ -240,8 +250,8 @@ fn classes(lines: &[&RoundRecord]) -> Option<Vec<Option<f64>>> {
 }
 
 /// Per-client accuracy, mean over these rounds; `None` unless recorded in every round.
-fn spread(lines: &[&RoundRecord]) -> Option<Spread> {
-    let recorded: Vec<Spread> = lines.iter().map(|line| line.client_accuracy).collect::<Option<_>>()?;
+fn spread(rounds: impl Iterator<Item = Option<Spread>>) -> Option<Spread> {
+    let recorded: Vec<Spread> = rounds.collect::<Option<_>>()?;
     let mean = |part: fn(&Spread) -> f64| {
         crate::stats::statistics::mean(&recorded.iter().map(part).collect::<Vec<_>>())
     };

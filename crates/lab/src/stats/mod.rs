@@ -6,6 +6,7 @@ pub mod difference;
 pub mod family;
 pub mod holm;
 pub mod normal;
+pub mod rank;
 pub mod row;
 pub mod row_error;
 pub mod statistics;

@@ -81,8 +81,10 @@ pub struct Row {
     pub test_sets: Option<TestSets>,
     /// Median of the clients' accuracies in the last rounds, mean over seeds; `None` if the server evaluated the model.
     pub median_accuracy: Option<f64>,
-    /// Mean accuracy over clients, each on its own label distribution.
+    /// Mean accuracy over clients, each on its own hold-out, or estimated for its own label distribution.
     pub client_mean: Option<f64>,
+    /// Whether it was measured on hold-outs.
+    pub clients_measured: bool,
     /// Its standard deviation over clients.
     pub client_deviation: Option<f64>,
     /// Mean per-client accuracy of the worst tenth of the clients.

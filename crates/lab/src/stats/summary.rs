@@ -70,7 +70,9 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let round_stds: Vec<f64> = records.iter().filter_map(|run| deviation(&run.last)).collect();
     let effective: Vec<f64> =
         records.iter().flat_map(|run| run.effective.iter().copied().flatten()).collect();
-    let fairness: Option<Vec<_>> = records.iter().map(|run| run.clients).collect();
+    // Measured and estimated accuracies are not averaged together.
+    let alike = records.iter().all(|run| run.clients_measured == records[0].clients_measured);
+    let fairness: Option<Vec<_>> = records.iter().map(|run| run.clients.filter(|_| alike)).collect();
     let fair = |part: fn(&fedtvd_core::round::Spread) -> f64| {
         fairness.as_ref().map(|all| mean(&all.iter().map(part).collect::<Vec<_>>()))
     };
@@ -127,6 +129,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         test_sets,
         median_accuracy: medians.as_deref().map(mean),
         client_mean: fair(|spread| spread.mean),
+        clients_measured: records.iter().all(|record| record.clients_measured),
         client_deviation: fair(|spread| spread.deviation),
         worst_decile: fair(|spread| spread.worst_decile),
         bytes_up: bytes(|record| record.bytes_up),

@@ -131,10 +131,11 @@ fn alarms_and_failed_updates_are_noted_and_counted_for_each_client() {
     let lines: Vec<&str> = csv.lines().collect();
     assert_eq!(
         lines[0],
-        "setting,strategy,seed,client,size,tvd,weight,selected,absent,failed,scaled,smallest_factor,first_failure"
+        "setting,strategy,seed,client,size,tvd,weight,selected,absent,failed,scaled,smallest_factor,first_failure,\
+         holdout,holdout_accuracy,holdout_loss"
     );
-    assert_eq!(lines[1], ",fedavg,1,3,40,0.1,0.25,2,0,1,1,0.5,training failed: NaN");
-    assert_eq!(lines[3], ",fedavg,1,5,120,0.6,0.75,1,1,0,0,,");
+    assert_eq!(lines[1], ",fedavg,1,3,40,0.1,0.25,2,0,1,1,0.5,training failed: NaN,,,");
+    assert_eq!(lines[3], ",fedavg,1,5,120,0.6,0.75,1,1,0,0,,,,,");
     let json = serde_json::to_value(Document::new(&report, &[])).expect("it is plain data");
     let clients = json["settings"][0]["clients"].as_array().expect("a list");
     assert_eq!(clients.len(), 1, "the others have nothing to report: {clients:?}");

@@ -1,5 +1,6 @@
 //! Reports on synthetic runs, and statistics compared with SciPy, in one binary to link only once.
 
+mod clients;
 mod collapses;
 mod comparisons;
 mod error_rates;

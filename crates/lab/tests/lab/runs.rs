@@ -122,6 +122,7 @@ fn summary(strategy: &str, seed: u64, rounds: u32) -> Summary {
         accuracy: Some(0.0),
         last10_accuracy: Some(0.0),
         last10_validation: None,
+        client_accuracy: None,
         best: None,
         stopped: None,
         last10_balanced_accuracy: None,

@@ -4,6 +4,7 @@
 pub(crate) mod best_model;
 pub(crate) mod checkpoint;
 pub(crate) mod checkpoints;
+pub(crate) mod client_results;
 pub(crate) mod digest;
 pub mod disk;
 #[cfg(feature = "disk-faults")]
@@ -21,6 +22,7 @@ pub(crate) mod test_predictions;
 pub(crate) use best_model::BestModel;
 pub use checkpoint::{CheckpointError, Memories};
 pub use checkpoints::{Checkpoints, NoCheckpoint};
+pub use client_results::{ClientResult, client_results, spread};
 pub use digest::sha256;
 pub use files::FileError;
 pub use history::HistoryError;

@@ -2,13 +2,14 @@
 //!
 //! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `start.safetensors` if the model started
 //! from a file, `rounds.jsonl`, `checkpoint/`, `best.safetensors` if there are hold-outs, `model.safetensors`, `predictions.npy` of a
-//! simulation that evaluates on its test set, `summary.json`; the last three when the run is done. `rolled-back/` if the run went back
+//! simulation that evaluates on its test set, `clients.json` with hold-outs, `summary.json`; the last four when the run is done. `rolled-back/` if the run went back
 //! to an earlier round.
 
 use crate::collapse::Detector;
 use crate::configuration::Experiment;
 use crate::directory::files::{doing, make_folder, private, read_text, write};
 use crate::directory::manifest::VERSION;
+use crate::directory::{ClientResult, client_results};
 use crate::directory::{FORMAT, FileError, Manifest, Summary, disk, rollback};
 use crate::start_model::FILE as START;
 use fedtvd_core::round::RoundRecord;
@@ -220,6 +221,15 @@ impl RunDirectory {
     pub fn model(&self) -> Result<Option<PathBuf>, DirectoryError> {
         let path = self.file("model.safetensors");
         Ok(if path.is_file() && rollback::begun(self)?.is_none() { Some(path) } else { None })
+    }
+
+    /// The final model on each client's hold-out, if it was evaluated there.
+    pub fn client_results(&self) -> Result<Option<Vec<ClientResult>>, DirectoryError> {
+        let path = self.file(client_results::FILE);
+        if !path.is_file() || self.summary()?.is_none() {
+            return Ok(None);
+        }
+        serde_json::from_str(&read_text(&path)?).map(Some).map_err(|error| damaged(&path, error))
     }
 
     /// All complete lines of `rounds.jsonl`; a last line cut off by a crash is ignored.

@@ -2,7 +2,7 @@
 
 use crate::collapse::{Detector, FailedUpdates};
 use crate::monitor::Best;
-use fedtvd_core::round::{MissedClass, RoundRecord};
+use fedtvd_core::round::{MissedClass, RoundRecord, Spread};
 use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
 
@@ -38,6 +38,9 @@ pub struct Summary {
     /// The same for `evaluation.metric` on the clients' hold-outs; null without hold-outs.
     #[serde(default)]
     pub last10_validation: Option<f64>,
+    /// Accuracy of the final model over clients, each on its own hold-out; null without hold-outs.
+    #[serde(default)]
+    pub client_accuracy: Option<Spread>,
     /// The best round by validation; null without hold-outs.
     #[serde(default)]
     pub best: Option<Best>,
