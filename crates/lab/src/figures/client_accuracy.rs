@@ -17,7 +17,7 @@ pub(crate) struct ClientAccuracy {
 }
 
 /// Size of a panel, and the radius of its largest dot.
-const PANEL: [f64; 2] = [380.0, 300.0];
+const PANEL: [f64; 2] = [380.0, 320.0];
 const LARGEST: f64 = 11.0;
 
 impl ClientAccuracy {
@@ -49,7 +49,7 @@ impl ClientAccuracy {
                 let words = format!("mean {mean:.1} %, SD {deviation:.1}, worst tenth {worst:.1} %");
                 scene.text([x + 52.0, y + 33.0], 11.0, Anchor::Start, &words);
             }
-            let edges = [x + 52.0, y + 50.0, x + PANEL[0] - 12.0, y + PANEL[1] - 46.0];
+            let edges = [x + 52.0, y + 64.0, x + PANEL[0] - 12.0, y + PANEL[1] - 46.0];
             self.panel(&mut scene, edges, *colour, clients);
         }
         scene
