@@ -52,9 +52,9 @@ impl Monitor {
             self.stopped =
                 Some(format!("{name} on {on} is {value} after round {round}; the target is {target}"));
         }
-        let Some((value, on)) = judged else { return false };
-        let gain = self.best.as_ref().is_none_or(|best| metric.better(value, best.value));
-        if gain {
+        let better = |value: f64| self.best.as_ref().is_none_or(|best| metric.better(value, best.value));
+        let gain = judged.filter(|(value, _)| better(*value));
+        if let Some((value, _)) = gain {
             let (metric, test_accuracy) = (metric.name().to_owned(), test_accuracy(record));
             self.best = Some(Best { round: record.round, metric, value, test_accuracy, model: None });
         }
@@ -62,13 +62,13 @@ impl Monitor {
             && record.round - best.round >= patience
         {
             self.stopped = Some(format!(
-                "no better {} on {on} for {patience} rounds; the best is {} after round {}",
+                "no better {} on the hold-outs for {patience} rounds; the best is {} after round {}",
                 metric.name(),
                 metric.shown(best.value),
                 best.round
             ));
         }
-        gain
+        gain.is_some()
     }
 
     /// The best round so far; `None` without validation.

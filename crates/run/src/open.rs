@@ -7,6 +7,7 @@ use crate::directory::run_directory::damaged;
 use crate::directory::{
     Checkpoints, DirectoryError, FORMAT, Inputs, Manifest, RunDirectory, Summary, rollback, sha256,
 };
+use crate::extend;
 use crate::rounds::Rounds;
 use crate::run_error::RunError;
 use crate::runner::{Runner, Saving};
@@ -84,6 +85,7 @@ impl Runner {
         runner.when = Saving::EveryRound;
         runner.checkpoints = checkpoints;
         done[..round as usize].iter().for_each(|line| runner.recall(line));
+        runner.discard_other_best()?;
         Ok(runner)
     }
 
@@ -93,34 +95,29 @@ impl Runner {
         places: &Places,
         resources: Resources,
     ) -> Result<Result<Self, Summary>, RunError> {
-        match RunDirectory::open(path)?.summary()? {
-            Some(summary) => Ok(Err(summary)),
-            None => Self::reopen(path, places, resources, None),
-        }
+        Self::resume_with(path, places, resources, None, &[])
     }
 
-    /// Rolls the run in this directory back to a round and resumes it; `Err` holds the summary of one that is finished
-    /// and has no later round.
-    pub fn resume_from(
-        path: &Path,
-        places: &Places,
-        resources: Resources,
-        round: u32,
-    ) -> Result<Result<Self, Summary>, RunError> {
-        Self::reopen(path, places, resources, Some(round))
-    }
-
-    fn reopen(
+    /// Resumes the run in this directory, after going back to round `from` and with changed settings (see
+    /// [`crate::extend()`]), if any are given. A refusal changes nothing. `Err` holds the summary of a run that is finished.
+    pub fn resume_with(
         path: &Path,
         places: &Places,
         resources: Resources,
         from: Option<u32>,
+        settings: &[String],
     ) -> Result<Result<Self, Summary>, RunError> {
         let directory = RunDirectory::open(path)?;
+        if let Some(summary) = directory.summary()?.filter(|_| from.is_none() && settings.is_empty())
+            && (directory.is_federation() || directory.model()?.is_some())
+        {
+            return Ok(Err(summary));
+        }
         if directory.is_federation() {
             return Err(DirectoryError::Federation(path.display().to_string()).into());
         }
-        let (experiment, setup) = reopen(&directory, places)?;
+        let config = extend::changed(&directory, settings, from)?;
+        let (experiment, setup) = set_up(&directory, &config, places)?;
         let Workers { trainers, fingerprint } = Workers::on_cpu(&setup, resources.workers)?;
         let mut rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
         let manifest = directory.manifest()?;
@@ -148,8 +145,14 @@ impl Runner {
             }
             _ => {}
         }
-        if let Some(summary) = directory.summary()? {
-            return Ok(Err(summary));
+        if !settings.is_empty() {
+            extend::apply(&directory, &config, &mut lines)?;
+        }
+        match directory.summary()? {
+            Some(summary) if directory.model()?.is_some() => return Ok(Err(summary)),
+            // Its model is gone: the last rounds are computed again.
+            Some(_) => directory.remove_summary()?,
+            None => {}
         }
         let done = directory.lines()?;
         let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
@@ -162,25 +165,36 @@ impl Runner {
         }
         lines.truncate(round)?;
         let rolled_back = rollback::ended_at(&directory, round)?;
-        let test_set = Some(TestSet::of(&setup, resources.workers));
+        let test_set = experiment.evaluation.test.then(|| TestSet::of(&setup, resources.workers));
         let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
         runner.test_set = test_set;
         runner.rolled_back_from = rolled_back.map(|rollback| rollback.from);
         runner.notes.extend(notes);
         runner.checkpoints = checkpoints;
         done[..round as usize].iter().for_each(|line| runner.recall(line));
+        runner.discard_other_best()?;
         Ok(Ok(runner))
     }
 }
 
 /// Experiment and setup of a run directory, on the data that it was started with.
 pub fn reopen(directory: &RunDirectory, places: &Places) -> Result<(Experiment, Arc<Setup>), RunError> {
+    let path = || directory.file("config.toml").display().to_string();
+    let config = Config::parse(&directory.config()?)
+        .map_err(|error| DirectoryError::Config { path: path(), why: error.to_string() })?;
+    set_up(directory, &config, places)
+}
+
+fn set_up(
+    directory: &RunDirectory,
+    config: &Config,
+    places: &Places,
+) -> Result<(Experiment, Arc<Setup>), RunError> {
     let unusable = |error: &dyn std::fmt::Display| DirectoryError::Config {
         path: directory.file("config.toml").display().to_string(),
         why: error.to_string(),
     };
-    let config = Config::parse(&directory.config()?).map_err(|error| unusable(&error))?;
-    let mut experiment = Experiment::of(&config).map_err(|error| unusable(&error))?;
+    let mut experiment = Experiment::of(config).map_err(|error| unusable(&error))?;
     directory.use_start(&mut experiment);
     let manifest = directory.manifest()?;
     let data = Data::load(&experiment.data, places)?;

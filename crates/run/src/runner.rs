@@ -4,6 +4,7 @@ use crate::collapse::{Detector, failed};
 use crate::configuration::Experiment;
 use crate::directory::BestModel;
 use crate::directory::files::write;
+use crate::directory::history;
 use crate::directory::run_directory::Lines;
 use crate::directory::summary::peak_memory;
 use crate::directory::{Checkpoints, LastRounds, RunDirectory, Summary, images, spread};
@@ -164,7 +165,7 @@ impl Runner {
             record.alarm = self.detector.observe(&record);
             self.lines.write(&record)?;
             if self.count(&record) {
-                self.best_model.keep(&record.model_hash, &self.rounds.state().params);
+                self.best_model.keep(&record.model_hash, Arc::clone(&self.rounds.state().params));
             }
             show(&record);
             let cheap = |factor: u32| self.started.elapsed() >= factor * (self.spent + self.saving);
@@ -203,6 +204,22 @@ impl Runner {
         }
     }
 
+    /// Removes a best model that is not that of the rounds so far.
+    pub(crate) fn discard_other_best(&self) -> Result<(), RunError> {
+        Ok(self.best_model.discard_other(&self.rounds.state().params.layout)?)
+    }
+
+    /// Reads the best model from the states of past rounds, if its file is gone and they have it.
+    fn restore_best(&mut self) {
+        let layout = Arc::clone(&self.rounds.state().params.layout);
+        let Some(best) = self.monitor.best().filter(|_| self.best_model.path(&layout).is_none()) else {
+            return;
+        };
+        if let Ok((model, _)) = history::model(&self.directory, &layout, best.round) {
+            self.best_model.restore(model);
+        }
+    }
+
     /// Takes in a round; returns whether it is the best so far.
     fn count(&mut self, record: &RoundRecord) -> bool {
         self.done += 1;
@@ -236,6 +253,8 @@ impl Runner {
         self.lines.sync()?;
         let card = self.card()?;
         self.best_model.write(card.as_ref())?;
+        self.restore_best();
+        self.best_model.write(card.as_ref())?;
         let clients = self.rounds.client_results()?;
         if let Some(clients) = &clients {
             let text = serde_json::to_string(clients).expect("results are plain data");
@@ -265,7 +284,7 @@ impl Runner {
             last10_validation: self.last.mean(|round| round.validation),
             client_accuracy: clients.as_deref().and_then(spread),
             best,
-            stopped: self.monitor.stopped().cloned(),
+            stopped: self.monitor.stopped().filter(|_| rounds < self.experiment.rounds).cloned(),
             collapsed: self.detector.verdict(),
             alarms: self.detector.alarms(),
             failed: self.detector.failed_updates().clone(),

@@ -115,15 +115,7 @@ pub fn simulation(
     update_memory: usize,
 ) -> Result<Rounds, SimulationError> {
     check(experiment, setup)?;
-    let classes = setup.samples.classes();
-    let reference = match experiment.reference.resolve(classes)? {
-        Some(reference) => reference,
-        None => {
-            let counts = collected_counts(experiment, setup);
-            let clients: Vec<_> = counts.iter().map(|counts| (size(counts), counts.as_slice())).collect();
-            hardened::reference(experiment.run.mode, &clients).map_err(SimulationError::Aggregated)?
-        }
-    };
+    let reference = reference(experiment, setup)?;
     let run = experiment.run.clone();
     let threads = Threads::new(
         Arc::clone(setup),
@@ -144,6 +136,16 @@ pub fn simulation(
     let params = StartModel::of(experiment, &setup.layout)?.params;
     let state = State::new(&run, params, reference);
     Ok(Rounds::new(run, experiment.evaluation, state, fleet, Some(Arc::clone(setup))))
+}
+
+/// The reference label distribution Q of a simulation.
+pub fn reference(experiment: &Experiment, setup: &Setup) -> Result<Reference, SimulationError> {
+    if let Some(reference) = experiment.reference.resolve(setup.samples.classes())? {
+        return Ok(reference);
+    }
+    let counts = collected_counts(experiment, setup);
+    let clients: Vec<_> = counts.iter().map(|counts| (size(counts), counts.as_slice())).collect();
+    hardened::reference(experiment.run.mode, &clients).map_err(SimulationError::Aggregated)
 }
 
 /// The label counts that clients report for an aggregated reference, before there is one.

@@ -178,8 +178,9 @@ fn parting(now: &RoundRecord, then: &RoundRecord, layout: &Layout) -> Option<Par
     let recorded = || {
         // A loss that is NaN or infinite is null in the record.
         let finite = |line: &RoundRecord| (line.accuracy, line.loss.filter(|loss| loss.is_finite()));
-        // The last round of a run is evaluated in any case; if the run was extended, it is not the last one now.
-        let same = now.accuracy.is_none() || finite(now) == finite(then);
+        // Only a simulation records what all hold-outs say.
+        let validated = then.validation.is_none() || now.validation == then.validation;
+        let same = finite(now) == finite(then) && validated;
         (!same).then(|| "the recorded accuracy or loss".to_owned())
     };
     let tensor = first_difference(&hashes, then, layout).or_else(recorded)?;

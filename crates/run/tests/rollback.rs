@@ -28,7 +28,7 @@ fn resumed(out: &Path) -> Runner {
 }
 
 fn from(out: &Path, round: u32) -> Result<Runner, RunError> {
-    Ok(Runner::resume_from(out, &Places::new(None), Resources::workers(2), round)?.unwrap())
+    Ok(Runner::resume_with(out, &Places::new(None), Resources::workers(2), Some(round), &[])?.unwrap())
 }
 
 fn stop_after(runner: Runner, rounds: u32) {
@@ -91,7 +91,7 @@ fn the_state_that_a_run_is_in_needs_no_rollback() {
     let out = folder.path().join("run");
     stop_after(started(&out, "fedavg", 6), 5);
     finish(from(&out, 5).unwrap());
-    let done = Runner::resume_from(&out, &Places::new(None), Resources::workers(1), 6).unwrap();
+    let done = Runner::resume_with(&out, &Places::new(None), Resources::workers(1), Some(6), &[]).unwrap();
     assert_eq!(done.err().unwrap().rounds, 6);
     assert!(!out.join("rolled-back").exists() && lines(&out).1.is_empty());
 }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use fedtvd_core::model::Params;
+use fedtvd_core::round::RoundRecord;
 use fedtvd_data::set::Places;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::{RunDirectory, Summary};
@@ -63,6 +64,11 @@ fn an_extended_run_has_the_bits_of_a_longer_one() {
         assert_eq!(bits(&short), bits(&long), "{strategy}");
         let text = |out: &Path| std::fs::read_to_string(out.join("config.toml")).unwrap();
         assert_eq!(text(&short), text(&long));
+        let lines = |out: &Path| -> Vec<RoundRecord> {
+            let lines = RunDirectory::open(out).unwrap().lines().unwrap();
+            lines.into_iter().map(|line| RoundRecord { seconds: 0.0, ..line }).collect()
+        };
+        assert_eq!(lines(&short), lines(&long), "round 6 is no longer the last one, so it is not evaluated");
         let verdict = verify(&short, &Places::new(None), Resources::workers(1), None, &mut |_| {}).unwrap();
         assert_eq!(verdict.same_bits, Some(true));
     }
@@ -81,7 +87,101 @@ fn a_run_is_not_shortened_below_its_finished_rounds_and_keeps_its_other_keys() {
         refusal("local.lr=1"),
         "local.lr cannot change after a run was started; only rounds, stop.target, stop.patience can"
     );
+    let sooner = refusal("stop.target=0.01");
+    assert!(
+        sooner.starts_with("the run would have stopped after round 1, and 3 rounds are finished: "),
+        "{sooner}"
+    );
     assert!(RunDirectory::open(&out).unwrap().summary().unwrap().is_some(), "a refusal changes nothing");
+}
+
+#[test]
+fn a_refused_extension_leaves_a_finished_run_as_it_was() {
+    let (_folder, out, _) = folder();
+    finished(started(&out, &["rounds=3"]));
+    let files =
+        || ["config.toml", "summary.json", "rounds.jsonl"].map(|name| std::fs::read(out.join(name)).unwrap());
+    let before = files();
+    let settings = ["rounds=9".to_owned()];
+    let places = Places::new(None);
+    assert!(Runner::resume_with(&out, &places, Resources::workers(1), Some(99), &settings).is_err());
+    assert!(files() == before, "there is no round 99");
+    let partition = out.join("manifest.json");
+    let manifest = std::fs::read_to_string(&partition).unwrap();
+    std::fs::write(&partition, manifest.replace("\"data_checksum\": \"", "\"data_checksum\": \"0")).unwrap();
+    assert!(Runner::resume_with(&out, &places, Resources::workers(1), None, &settings).is_err());
+    assert!(files() == before, "the data changed");
+}
+
+#[test]
+fn a_run_goes_back_and_gets_another_length_at_once() {
+    let (_folder, out, other) = folder();
+    finished(started(&out, &["rounds=12"]));
+    let settings = ["rounds=8".to_owned()];
+    let runner = Runner::resume_with(&out, &Places::new(None), Resources::workers(1), Some(4), &settings)
+        .unwrap()
+        .unwrap();
+    assert_eq!(finished(runner).rounds, 8);
+    finished(started(&other, &["rounds=8"]));
+    assert_eq!(bits(&out), bits(&other));
+}
+
+#[test]
+fn while_a_run_is_extended_its_former_end_does_not_count_as_its_result() {
+    let (_folder, out, _) = folder();
+    finished(started(&out, &["rounds=3"]));
+    let directory = RunDirectory::open(&out).unwrap();
+    assert!(directory.model().unwrap().is_some() && directory.predictions().unwrap().is_some());
+    extend(&out, &["rounds=5".to_owned()]).unwrap();
+    assert!(directory.model().unwrap().is_none() && directory.predictions().unwrap().is_none());
+    assert!(directory.client_results().unwrap().is_none());
+}
+
+#[test]
+fn a_run_without_the_test_set_makes_no_predictions_for_it_also_if_it_is_extended() {
+    let (_folder, out, _) = folder();
+    finished(started(&out, &["rounds=2", "evaluation.test=false"]));
+    extend(&out, &["rounds=4".to_owned()]).unwrap();
+    finished(resumed(&out));
+    assert!(!out.join("predictions.npy").exists());
+}
+
+#[test]
+fn a_finished_run_whose_model_is_gone_computes_it_again() {
+    let (_folder, out, _) = folder();
+    finished(started(&out, &["rounds=3"]));
+    let model = std::fs::read(out.join("model.safetensors")).unwrap();
+    std::fs::remove_file(out.join("model.safetensors")).unwrap();
+    finished(resumed(&out));
+    assert!(std::fs::read(out.join("model.safetensors")).unwrap() == model);
+}
+
+#[test]
+fn a_rollback_leaves_no_best_model_of_a_discarded_round() {
+    let (_folder, out, _) = folder();
+    let first = finished(started(&out, &["rounds=10"]));
+    let best = first.best.unwrap();
+    assert!(best.round > 5, "{best:?}");
+    let runner = Runner::resume_with(
+        &out,
+        &Places::new(None),
+        Resources::workers(1),
+        Some(5),
+        &["rounds=5".to_owned()],
+    );
+    let summary = finished(runner.unwrap().unwrap());
+    let best = summary.best.unwrap();
+    assert!(best.round <= 5);
+    match best.model {
+        Some(model) => {
+            let (_other, shorter, _) = folder();
+            finished(started(&shorter, &[&format!("rounds={}", best.round)]));
+            assert!(
+                std::fs::read(model).unwrap() == std::fs::read(shorter.join("model.safetensors")).unwrap()
+            );
+        }
+        None => assert!(!out.join("best.safetensors").exists()),
+    }
 }
 
 #[test]

@@ -72,6 +72,11 @@ impl Compare {
             config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
         }
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
+        if config.get("evaluation.test") == Value::Flag(false) {
+            return Err(Failure::Request(anyhow!(
+                "evaluation.test = false: compare reports accuracies on the test set; fedtvd tune chooses on the clients' hold-outs"
+            )));
+        }
         let workers = workers(self.workers)?;
         let comparison = Comparison::new(&config, &self.strategies, &seeds).map_err(Failure::request)?;
         let out = self.out.clone().unwrap_or_else(|| default_folder("compare", comparison.first_seed()));
@@ -224,7 +229,10 @@ fn text(part: &SettingReport, runs: &[Summary], page: &Path) -> String {
 
 /// The result of a comparison without its notes.
 pub(crate) fn result_text(part: &SettingReport, page: &Path) -> String {
-    table_and_legend(part) + &curves_and_verdict(part) + &format!("Page:  {}      (--open)\n", page.display())
+    let notes = part.collapsed.iter().chain(&part.missed).chain(&part.test_set);
+    let notes: String = notes.map(|note| format!("{note}\n")).collect();
+    let page = format!("Page:  {}      (--open)\n", page.display());
+    table_and_legend(part) + &notes + &curves_and_verdict(part) + &page
 }
 
 fn table_and_legend(part: &SettingReport) -> String {

@@ -2,16 +2,13 @@
 
 use crate::request::{Failure, Output, per_cent};
 use anyhow::anyhow;
-use fedtvd_core::labels::{Reference, size};
 use fedtvd_core::model::Params;
-use fedtvd_core::round::{Spread, hardened};
+use fedtvd_core::round::Spread;
 use fedtvd_data::set::Places;
 use fedtvd_lab::stats::rank::rank_correlation;
-use fedtvd_run::configuration::Experiment;
 use fedtvd_run::directory::{ClientResult, RunDirectory, client_results, spread};
 use fedtvd_run::fleet::evaluate_holdouts;
-use fedtvd_run::setup::Setup;
-use fedtvd_run::simulation::Workers;
+use fedtvd_run::simulation::{Workers, reference};
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -52,7 +49,7 @@ pub(crate) fn evaluate_clients(
             "no client of this run holds out samples; start it with split.holdout = 0.2"
         ))
     })?;
-    let results = client_results(&found, &setup, &reference(&experiment, &setup)?);
+    let results = client_results(&found, &setup, &reference(&experiment, &setup).map_err(Failure::request)?);
     let Some(spread) = spread(&results) else { return Ok(()) };
     let against = |quantity: fn(&ClientResult) -> f64| {
         rank_correlation(&results.iter().map(|own| (quantity(own), own.accuracy)).collect::<Vec<_>>())
@@ -60,17 +57,6 @@ pub(crate) fn evaluate_clients(
     let (size_correlation, tvd_correlation) = (against(|own| own.size as f64), against(|own| own.tvd));
     let view = View { model: file, round, clients: &results, spread, size_correlation, tvd_correlation };
     output.answer(&view, || text(&view))
-}
-
-/// The reference of the run, to which its clients' labels are compared.
-fn reference(experiment: &Experiment, setup: &Setup) -> Result<Reference, Failure> {
-    let fixed = experiment.reference.resolve(setup.samples.classes()).map_err(Failure::request)?;
-    let counts: Vec<(u64, &[u64])> =
-        setup.clients.iter().map(|client| (size(&client.counts), client.counts.as_slice())).collect();
-    match fixed {
-        Some(reference) => Ok(reference),
-        None => hardened::reference(experiment.run.mode, &counts).map_err(Failure::request),
-    }
 }
 
 fn text(view: &View<'_>) -> String {

@@ -5,7 +5,6 @@ use crate::request::{Failure, Output, Resources};
 use crate::terminal::watch::Watch;
 use clap::Args;
 use fedtvd_data::set::Places;
-use fedtvd_run::extend;
 use fedtvd_run::runner::Runner;
 use std::path::PathBuf;
 
@@ -38,13 +37,7 @@ impl Resume {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let places = Places::new(self.data.clone());
         let resources = self.resources.checked()?;
-        if !self.set.is_empty() {
-            extend(&self.directory, &self.set).map_err(failure)?;
-        }
-        let resumed = match self.from {
-            None => Runner::resume(&self.directory, &places, resources),
-            Some(round) => Runner::resume_from(&self.directory, &places, resources, round),
-        };
+        let resumed = Runner::resume_with(&self.directory, &places, resources, self.from, &self.set);
         match resumed.map_err(failure)? {
             Ok(runner) => run_to_end(runner, &self.watch, self.output),
             Err(summary) => {

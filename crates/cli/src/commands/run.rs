@@ -12,7 +12,7 @@ use fedtvd_data::set::known;
 use fedtvd_lab::report::heading::last_rounds;
 use fedtvd_lab::report::missed::{both_accuracies, missed};
 use fedtvd_lab::runs::class_names::class_names;
-use fedtvd_run::configuration::{Config, Experiment, Value};
+use fedtvd_run::configuration::{Config, EvaluationOptions, Experiment, Value};
 use fedtvd_run::directory::{LAST, RunDirectory, Summary};
 use fedtvd_run::estimate::{Estimate, EstimateError, estimate};
 use fedtvd_run::runner::{End, Runner};
@@ -130,16 +130,13 @@ fn finished(summary: &Summary) -> String {
     let best = summary.best.as_ref().map_or(String::new(), best);
     let clients = summary.client_accuracy.as_ref().map_or(String::new(), clients);
     format!(
-        "{}, seed {}: accuracy {} ({}), {} after round {}\n\
+        "{}, seed {}: {}\n\
          {}{}{:.0} s · {:.0} samples/s{memory}\n\
          {clients}{stopped}{best}{failed}{alarms}\
          Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
         summary.strategy,
         summary.seed,
-        per_cent(summary.last10_accuracy, 2),
-        last_rounds(LAST.min(summary.rounds as usize)),
-        per_cent(summary.accuracy, 2),
-        summary.rounds,
+        result(summary),
         other_metrics(summary),
         missed_classes(summary),
         summary.seconds,
@@ -148,6 +145,31 @@ fn finished(summary: &Summary) -> String {
         summary.model,
         quoted(&summary.model) + if data_is_here(summary) { "" } else { " --set data.set=FILE" },
     )
+}
+
+/// The accuracy of the last rounds, or the metric on the hold-outs if the test set was not evaluated.
+fn result(summary: &Summary) -> String {
+    let options = config(summary).and_then(|config| EvaluationOptions::of(&config).ok()).unwrap_or_default();
+    let rounds = summary.rounds;
+    let due = (rounds.saturating_sub(LAST as u32) + 1..=rounds).filter(|round| options.due(*round)).count();
+    let last = last_rounds(due, options.every);
+    match (summary.last10_accuracy, summary.last10_validation) {
+        (None, Some(value)) => {
+            let metric = options.metric;
+            format!("{} on the hold-outs {} ({last})", metric.name(), metric.shown(value))
+        }
+        (accuracy, _) => format!(
+            "accuracy {} ({last}), {} after round {rounds}",
+            per_cent(accuracy, 2),
+            per_cent(summary.accuracy, 2)
+        ),
+    }
+}
+
+/// The configuration of a run.
+fn config(summary: &Summary) -> Option<Config> {
+    let text = std::fs::read_to_string(Path::new(&summary.directory).join("config.toml")).ok()?;
+    Config::parse(&text).ok()
 }
 
 /// The accuracy over clients, in one line.
@@ -200,9 +222,7 @@ fn missed_classes(summary: &Summary) -> String {
 
 /// Whether the run's data can be read here; those of a federation may be at its sites only.
 fn data_is_here(summary: &Summary) -> bool {
-    let text = std::fs::read_to_string(Path::new(&summary.directory).join("config.toml"));
-    let config = text.ok().and_then(|text| Config::parse(&text).ok());
-    config.is_none_or(|config| known(&config.get("data.set").bare()).is_ok())
+    config(summary).is_none_or(|config| known(&config.get("data.set").bare()).is_ok())
 }
 
 fn estimated(estimate: &Estimate, workers: usize) -> String {

@@ -39,7 +39,12 @@ pub(crate) fn file(model: &Path) -> Result<PathBuf, Failure> {
 /// What to do with a run that has no final model yet.
 fn unfinished(run: &RunDirectory) -> Failure {
     let name = quoted(&run.path().display().to_string());
-    let state = if !run.is_federation() {
+    let finished = run.summary().is_ok_and(|summary| summary.is_some());
+    let state = if finished && !run.is_federation() {
+        format!(
+            "the run is finished, but its model.safetensors is gone; to compute it again: fedtvd resume {name}"
+        )
+    } else if !run.is_federation() {
         format!("the run is unfinished; to resume it: fedtvd resume {name}")
     } else if Ledger::in_use(&run.file("federation")) {
         format!("its server is running; to see how far it is: fedtvd serve --status --out {name}")
@@ -48,11 +53,12 @@ fn unfinished(run: &RunDirectory) -> Failure {
             "the federation is unfinished; to resume it: fedtvd serve {name} with the options of its server"
         )
     };
+    let yet = if finished { "" } else { " yet" };
     let kept = history::rounds(run).unwrap_or_default();
     let earlier = kept.last().map_or_else(String::new, |round| {
         format!("; to evaluate the model after round {round}: fedtvd evaluate {name} --round {round}")
     });
-    Failure::Request(anyhow!("{name} has no model yet: {state}{earlier}"))
+    Failure::Request(anyhow!("{name} has no model{yet}: {state}{earlier}"))
 }
 
 /// The schema of a model for tables: from its file, or from the run directory that it is in.

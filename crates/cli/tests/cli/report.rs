@@ -69,7 +69,7 @@ fn a_sharded_and_a_killed_sweep_have_the_report_of_an_uninterrupted_one() {
     }
     sweep(&grid, &path("killed"), &[]);
     let through = report(&[&path("through")], &path("report of one"));
-    assert_eq!(through.len(), 7 + 1 + 2 * 8, "{:?}", through.keys());
+    assert_eq!(through.len(), 7 + 1 + 2 * 9, "{:?}", through.keys());
     assert_eq!(through, report(&[&path("second"), &path("first")], &path("report of two")));
     assert_eq!(through, report(&[&path("killed")], &path("report of a killed one")));
     assert!(through["report.html"].contains("split.kind = iid"));

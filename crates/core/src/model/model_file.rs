@@ -100,7 +100,7 @@ impl Params {
             let view = view(&file, tensor)?;
             params.read(tensor, &view)?;
         }
-        if head.iter().any(|tensor| other_width(&file, tensor)) {
+        if other_width(&file, &head) {
             return Ok((params, head.into_iter().map(|tensor| tensor.name.clone()).collect()));
         }
         for tensor in head {
@@ -133,10 +133,18 @@ fn view<'a>(file: &SafeTensors<'a>, tensor: &Tensor) -> Result<TensorView<'a>, M
     Ok(view)
 }
 
-/// Whether a file lacks a tensor, or has it with another number of outputs.
-fn other_width(file: &SafeTensors<'_>, tensor: &Tensor) -> bool {
-    let Ok(view) = file.tensor(&tensor.name) else { return true };
-    view.shape().first() != tensor.shape.first() && view.shape().get(1..) == tensor.shape.get(1..)
+/// Whether a file lacks all of these tensors, or has all of them with the same other number of outputs.
+fn other_width(file: &SafeTensors<'_>, head: &[&Tensor]) -> bool {
+    let widths: Vec<Option<usize>> = head
+        .iter()
+        .map(|tensor| {
+            let shape = file.tensor(&tensor.name).ok()?.shape().to_vec();
+            (shape.get(1..) == tensor.shape.get(1..)).then(|| shape[0])
+        })
+        .collect();
+    let absent = head.iter().all(|tensor| file.tensor(&tensor.name).is_err());
+    let own = head.first().and_then(|tensor| tensor.shape.first().copied());
+    absent || widths.iter().all(|width| width.is_some() && *width == widths[0] && *width != own)
 }
 
 /// Fails if a file has a tensor that the layout has not.

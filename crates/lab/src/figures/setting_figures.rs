@@ -73,6 +73,12 @@ pub(crate) fn setting_figures(setting: &Setting, labels: &[String]) -> (Vec<Figu
         ),
         balanced,
         curve(
+            ["macro-f1", "Macro F1"],
+            "Macro F1 (mean of the F1 scores of the classes) over rounds, mean over seeds ± standard deviation",
+            Unit::Percent,
+            &|run| recorded(&run.macro_f1s),
+        ),
+        curve(
             ["loss", "Loss"],
             "Mean cross-entropy on the test samples over rounds, mean over seeds ± standard deviation",
             Unit::Plain,

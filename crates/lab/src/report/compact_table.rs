@@ -4,6 +4,7 @@ use crate::report::cells::{loss_text, mark, missed_mark};
 use crate::report::findings::SettingReport;
 use crate::report::heading::last_rounds;
 use crate::stats::row::Row;
+use fedtvd_run::configuration::Value;
 use std::fmt::Write as _;
 
 /// Longest baseline label that fits into the heading of the column of differences.
@@ -92,7 +93,15 @@ pub fn compact_legend(part: &SettingReport) -> String {
     format!(
         "accuracy: {} ± standard deviation (SD) over seeds\n{classes}{together}\
          rounds needed: until the mean accuracy reaches {}\n",
-        last_rounds(last),
+        last_rounds(last, every(part)),
         part.table.goal,
     )
+}
+
+/// After how many rounds the model is evaluated.
+fn every(part: &SettingReport) -> u32 {
+    match part.setting.value("evaluation.every") {
+        Some(Value::Whole(every)) => *every as u32,
+        _ => 1,
+    }
 }

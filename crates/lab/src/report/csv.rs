@@ -4,7 +4,7 @@ use crate::report::findings::Report;
 use crate::stats::row::Row;
 
 /// Columns of `table.csv`.
-const COLUMNS: [&str; 39] = [
+const COLUMNS: [&str; 42] = [
     "setting",
     "strategy",
     "seeds",
@@ -44,6 +44,9 @@ const COLUMNS: [&str; 39] = [
     "loss",
     "loss_std",
     "missed_classes",
+    "best_accuracy",
+    "best_std",
+    "rounds_run",
 ];
 
 /// `table.csv`: a line per setting and strategy. Accuracies are fractions; values that do not apply are empty.
@@ -90,6 +93,9 @@ pub(super) fn table(report: &Report) -> String {
             field(line.loss),
             field(line.loss_std),
             line.missed_classes.iter().map(usize::to_string).collect::<Vec<_>>().join(" "),
+            field(row.best_accuracy),
+            field(row.best_std),
+            row.rounds.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
         ]
     };
     let rows = report.parts.iter().flat_map(|part| part.rows.iter().map(|row| (&part.setting.title, row)));
@@ -111,7 +117,10 @@ pub(super) fn curves(report: &Report) -> String {
     let names = ["setting", "strategy", "seed"].map(str::to_owned).into_iter();
     let head = names.chain((1..=rounds).map(|round| round.to_string())).collect();
     let lines = records().map(|(title, label, record)| {
-        let accuracies = (0..rounds).map(|round| field(record.accuracy.get(round).copied().flatten()));
+        let evaluated = |round: usize| record.evaluated.get(round) == Some(&true);
+        let accuracy =
+            |round: usize| record.accuracy.get(round).copied().flatten().filter(|_| evaluated(round));
+        let accuracies = (0..rounds).map(|round| field(accuracy(round)));
         let names = [title.clone(), label.clone(), record.summary.seed.to_string()];
         names.into_iter().chain(accuracies).collect()
     });

@@ -88,9 +88,10 @@ pub(crate) fn seed_count(seeds: usize) -> String {
     if seeds == 1 { "1 seed".to_owned() } else { format!("{seeds} seeds") }
 }
 
-/// `last round`, `mean of the last 10 rounds`.
-pub fn last_rounds(count: usize) -> String {
-    if count == 1 { "last round".to_owned() } else { format!("mean of the last {count} rounds") }
+/// `last round`, `mean of the last 10 rounds`, `mean of the last 3 evaluated rounds`; the model is evaluated after every n-th round.
+pub fn last_rounds(count: usize, every: u32) -> String {
+    let evaluated = if every > 1 { "evaluated " } else { "" };
+    if count == 1 { "last round".to_owned() } else { format!("mean of the last {count} {evaluated}rounds") }
 }
 
 /// `5–20 samples`, `20 samples`.

@@ -84,6 +84,7 @@ impl Table {
             ),
             false => String::new(),
         };
+        let differ = rows.iter().flat_map(|row| &row.rounds).any(|rounds| *rounds != rows[0].rounds[0]);
         let columns = [
             (!rows.is_empty()).then_some(accuracy),
             column(
@@ -169,14 +170,22 @@ impl Table {
                 row.line.effective_clients.map(|clients| (format!("{clients:.1}"), clients))
             }),
             column(
-                "per-client accuracy",
-                if rows.iter().all(|row| row.clients_measured) {
-                    "mean over clients of the accuracy on the client's own hold-out, in %"
-                } else {
-                    "mean over clients of the accuracy on the client's label distribution, estimated from the accuracies of the classes, in %"
+                "best by validation",
+                "accuracy on the test set, in %, of the round that the clients' hold-outs chose",
+                &|row| {
+                    let best = row.best_accuracy?;
+                    let spread = row.best_std.map_or(String::new(), |std| format!(" ± {}", points(std)));
+                    Some((points(best) + &spread, best))
                 },
-                &|row| row.client_mean.map(|own| (points(own), own)),
             ),
+            column("rounds run", "rounds until the runs stopped, mean over seeds", &|row| {
+                let mean =
+                    row.rounds.iter().map(|rounds| f64::from(*rounds)).sum::<f64>() / row.rounds.len() as f64;
+                differ.then(|| (format!("{mean:.1}"), mean))
+            }),
+            column("per-client accuracy", per_client(rows), &|row| {
+                row.client_mean.map(|own| (points(own), own))
+            }),
             column("spread", "standard deviation of per-client accuracy, in percentage points", &|row| {
                 row.client_deviation.map(|spread| (points(spread), spread))
             }),
@@ -192,6 +201,20 @@ impl Table {
         ];
         let columns = columns.into_iter().flatten().collect();
         Self { labels: rows.iter().map(|row| row.line.strategy.clone()).collect(), columns, goal }
+    }
+}
+
+/// What the per-client accuracies of these rows are.
+fn per_client(rows: &[Row]) -> &'static str {
+    let measured = rows.iter().filter(|row| row.clients_measured).count();
+    match rows.len() - measured {
+        0 => "mean over clients of the accuracy on the client's own hold-out, in %",
+        others if others == rows.len() => {
+            "mean over clients of the accuracy on the client's label distribution, estimated from the accuracies of the classes, in %"
+        }
+        _ => {
+            "mean over clients, in %: measured on their own hold-outs if the strategy's runs have them, estimated otherwise"
+        }
     }
 }
 

@@ -69,7 +69,8 @@ pub fn run_directories(places: &[PathBuf]) -> Result<Vec<PathBuf>, CollectionErr
 }
 
 fn find(place: &Path, found: &mut Vec<PathBuf>) -> Result<(), CollectionError> {
-    if place.join("manifest.json").is_file() {
+    // A directory with rounds and without a manifest is a damaged run, and is reported as one.
+    if ["manifest.json", "rounds.jsonl"].iter().any(|name| place.join(name).is_file()) {
         found.push(place.canonicalize().unwrap_or_else(|_| place.to_owned()));
         return Ok(());
     }

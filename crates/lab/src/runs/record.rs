@@ -22,12 +22,16 @@ pub struct Record {
     pub manifest: Manifest,
     /// Its summary.
     pub summary: Summary,
-    /// Accuracy after every round, from 0 to 1; `None` if not evaluated.
+    /// Whether the model was evaluated after each round.
+    pub evaluated: Vec<bool>,
+    /// Accuracy after every round, from 0 to 1, or after the last evaluated one before it (`evaluation.every`); `None` if unknown.
     pub accuracy: Vec<Option<f64>>,
     /// Accuracy after each of the last rounds.
     pub last: Vec<f64>,
     /// Balanced accuracy after every round; `None` if not recorded.
     pub balanced: Vec<Option<f64>>,
+    /// Macro F1 after every round; `None` if not recorded.
+    pub macro_f1s: Vec<Option<f64>>,
     /// Mean cross-entropy after every round; `None` if not evaluated, or not finite.
     pub losses: Vec<Option<f64>>,
     /// Balanced accuracy, mean over the last rounds; `None` unless recorded in all of them.
@@ -135,6 +139,26 @@ pub enum RecordError {
         /// Which file.
         path: String,
     },
+    /// Evaluated on hold-outs only.
+    #[error(
+        "{path}: the model was evaluated on the clients' hold-outs only (evaluation.test = false); a report is about a test set"
+    )]
+    NoTest {
+        /// Which file.
+        path: String,
+    },
+    /// Predictions of another model.
+    #[error(
+        "{path} does not belong to this run: its predictions are right for {got:.4} of the test samples, the final model for {expected:.4}"
+    )]
+    Predictions {
+        /// Which file.
+        path: String,
+        /// Their accuracy.
+        got: f64,
+        /// That of the final model.
+        expected: f64,
+    },
 }
 
 /// Reads a run directory.
@@ -161,12 +185,22 @@ pub fn read(path: &Path) -> Result<Found, RecordError> {
     if lines.len() != expected as usize || lines.is_empty() {
         return Err(RecordError::Rounds { path: shown("rounds.jsonl"), got: lines.len(), expected });
     }
-    let record = Record::new(config, manifest, summary, &lines);
-    let unknown = || RecordError::NotEvaluated { path: shown("rounds.jsonl") };
-    let mut record = record.ok_or_else(unknown)?;
+    let test = EvaluationOptions::of(&config).is_ok_and(|options| options.test);
+    let unknown = || match (shown("rounds.jsonl"), test) {
+        (path, true) => RecordError::NotEvaluated { path },
+        (path, false) => RecordError::NoTest { path },
+    };
+    let mut record = Record::new(config, manifest, summary, &lines).ok_or_else(unknown)?;
     record.class_names = class_names(&directory, &record.config);
     record.client_results = directory.client_results()?;
-    record.test_rows = directory.predictions()?.as_ref().map(TestRows::from);
+    let predictions = directory.predictions()?;
+    if let (Some(found), Some(expected)) = (&predictions, record.summary.accuracy) {
+        let got = found.accuracy();
+        if (got - expected).abs() > 1e-9 {
+            return Err(RecordError::Predictions { path: shown("predictions.npy"), got, expected });
+        }
+    }
+    record.test_rows = predictions.as_ref().map(TestRows::from);
     Ok(Found::Finished(Box::new(record)))
 }
 
@@ -181,8 +215,10 @@ impl Record {
         let held = |value: fn(&RoundRecord) -> Option<f64>| held(lines, &options, value);
         Some(Self {
             last: last.iter().map(|line| line.accuracy).collect::<Option<_>>()?,
+            evaluated: lines.iter().map(|line| line.accuracy.is_some()).collect(),
             accuracy: held(|line| line.accuracy),
             balanced: held(|line| Some(line.balanced?.accuracy)),
+            macro_f1s: held(|line| line.macro_f1),
             losses: held(|line| line.loss),
             balanced_accuracy: metrics.mean(|round| round.balanced_accuracy),
             macro_f1: metrics.mean(|round| round.macro_f1),
@@ -224,7 +260,7 @@ impl Record {
     }
 }
 
-/// A quantity after every round. After a round that the model was not to be evaluated after, it is that of the last one before.
+/// A quantity after every round; for rounds that `evaluation.every` skips, the last value before them.
 fn held(
     lines: &[RoundRecord],
     options: &EvaluationOptions,

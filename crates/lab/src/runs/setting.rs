@@ -1,6 +1,6 @@
 //! A setting: all runs whose configurations differ only in strategy and seed.
 
-use crate::runs::caveats::{all_seeds, fewer_seeds, odd_splits};
+use crate::runs::caveats::{all_seeds, fewer_seeds, odd_splits, stopped_early};
 use crate::runs::record::Record;
 use fedtvd_core::rules::notation;
 use fedtvd_core::settings::ParamKind;
@@ -72,7 +72,7 @@ pub(crate) fn settings(records: Vec<Record>) -> Vec<Setting> {
         let (strategies, mut notes) = strategies(records, modes.len() > 1);
         let odd = odd_splits(&strategies);
         let paired = odd.is_empty();
-        notes.extend(odd.into_iter().chain(fewer_seeds(&strategies)));
+        notes.extend(odd.into_iter().chain(fewer_seeds(&strategies)).chain(stopped_early(&strategies)));
         Setting { title: title(&values, &all), values, strategies, notes, paired }
     };
     groups.into_iter().map(setting).collect()

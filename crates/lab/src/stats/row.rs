@@ -89,6 +89,12 @@ pub struct Row {
     pub client_deviation: Option<f64>,
     /// Mean per-client accuracy of the worst tenth of the clients.
     pub worst_decile: Option<f64>,
+    /// Rounds of each run.
+    pub rounds: Vec<u32>,
+    /// Accuracy on the test set of the model that the hold-outs chose, mean over seeds; `None` without hold-outs.
+    pub best_accuracy: Option<f64>,
+    /// Its standard deviation over seeds.
+    pub best_std: Option<f64>,
     /// Bytes that the clients of a run uploaded, mean over seeds.
     pub bytes_up: f64,
     /// Bytes that they downloaded.

@@ -87,6 +87,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let (balanced_accuracy, balanced_std) = over_seeds(|run| run.balanced_accuracy);
     let (macro_f1, macro_f1_std) = over_seeds(|run| run.macro_f1);
     let (loss, loss_std) = over_seeds(|run| run.loss);
+    let (best_accuracy, best_std) = over_seeds(|run| run.summary.best.as_ref()?.test_accuracy);
     let row = Row {
         line: StrategySummary {
             strategy: strategy.label.clone(),
@@ -128,6 +129,9 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         row_error: None,
         test_sets,
         median_accuracy: medians.as_deref().map(mean),
+        rounds: records.iter().map(|record| record.summary.rounds).collect(),
+        best_accuracy,
+        best_std,
         client_mean: fair(|spread| spread.mean),
         clients_measured: records.iter().all(|record| record.clients_measured),
         client_deviation: fair(|spread| spread.deviation),
@@ -175,7 +179,7 @@ fn deviation_over_rounds(curves: &[&[f64]]) -> Option<f64> {
     (0..rounds).map(of).collect::<Option<Vec<f64>>>().map(|all| mean(&all))
 }
 
-/// Mean accuracy over seeds in each round; NaN, a gap in the curve, in rounds that were not evaluated.
+/// Mean accuracy over seeds in each round, up to the end of the shortest run; `None`, a gap in the curve, where it is unknown.
 pub fn mean_curve(records: &[Record]) -> Vec<Option<f64>> {
     let rounds = records.iter().map(|record| record.accuracy.len()).min().unwrap_or(0);
     let of = |round| {

@@ -95,9 +95,10 @@ impl Config {
         self.put("", &path, value)
     }
 
-    /// Sets one key to a value from line `line` of a file.
+    /// Sets one key to a value from line `line` of a file; 0 outside of files.
     pub fn choose(&mut self, line: usize, path: &str, value: Value) -> Result<(), ConfigError> {
-        self.put(&format!("line {line}: "), &lookup::full_path(path)?, value)
+        let place = if line == 0 { String::new() } else { format!("line {line}: ") };
+        self.put(&place, &lookup::full_path(path)?, value)
     }
 
     fn put(&mut self, place: &str, path: &str, value: Value) -> Result<(), ConfigError> {

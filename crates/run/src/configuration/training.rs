@@ -53,8 +53,8 @@ pub enum TrainingError {
     },
     /// More rounds than the schedule has.
     #[error(
-        "rounds = {rounds} is beyond local.cosine_rounds = {horizon}, after which there is no learning rate; set \
-         local.cosine_rounds to the greatest number of rounds that the run may ever have, or fewer rounds"
+        "rounds = {rounds} is beyond the end of the schedule, local.cosine_rounds = {horizon}; use fewer rounds, or start the run \
+         with a local.cosine_rounds of as many rounds as it may ever have"
     )]
     Horizon {
         /// Rounds of the run.
@@ -261,7 +261,7 @@ mod tests {
         );
         let beyond = refusal(&["local.schedule=cosine", "local.cosine_rounds=40", "rounds=41"]);
         assert!(
-            beyond.starts_with("rounds = 41 is beyond local.cosine_rounds = 40, after which"),
+            beyond.starts_with("rounds = 41 is beyond the end of the schedule, local.cosine_rounds = 40"),
             "{beyond}"
         );
         assert!(trained(&["local.schedule=cosine", "local.cosine_rounds=40", "rounds=40"]).is_ok());

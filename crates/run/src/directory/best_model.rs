@@ -3,7 +3,7 @@
 //! It is written before each checkpoint, so that a resumed run has it. After a crash the file may be that of a round that will be
 //! computed again, with the same bits: it is recognised by its hash, which the round's record holds.
 
-use crate::directory::{FileError, digest, files};
+use crate::directory::{FileError, digest, disk, files};
 use fedtvd_core::model::{Layout, ModelCard, Params};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub(crate) struct BestModel {
     /// Hash of the best round's model; empty before the first one.
     hash: String,
     /// The model, until it is written.
-    unwritten: Option<Params>,
+    unwritten: Option<Arc<Params>>,
 }
 
 impl BestModel {
@@ -24,8 +24,8 @@ impl BestModel {
     }
 
     /// The best round is now the one with this model.
-    pub(crate) fn keep(&mut self, hash: &str, model: &Params) {
-        (self.hash, self.unwritten) = (hash.to_owned(), Some(model.clone()));
+    pub(crate) fn keep(&mut self, hash: &str, model: Arc<Params>) {
+        (self.hash, self.unwritten) = (hash.to_owned(), Some(model));
     }
 
     /// The best round is one of an earlier process, with a model of this hash.
@@ -33,11 +33,26 @@ impl BestModel {
         self.hash = hash.to_owned();
     }
 
+    /// Takes the model of the best round from elsewhere, if it is the right one.
+    pub(crate) fn restore(&mut self, model: Arc<Params>) {
+        if digest::model(&model).0 == self.hash {
+            self.unwritten = Some(model);
+        }
+    }
+
     /// Writes the model if it is not written yet.
     pub(crate) fn write(&mut self, card: Option<&ModelCard>) -> Result<(), FileError> {
         if let Some(model) = &self.unwritten {
             files::write(&self.file, &model.to_described_safetensors(card))?;
             self.unwritten = None;
+        }
+        Ok(())
+    }
+
+    /// Removes a file with another model: that of a round that will be computed again, or that a rollback discarded.
+    pub(crate) fn discard_other(&self, layout: &Arc<Layout>) -> Result<(), FileError> {
+        if self.file.exists() && self.path(layout).is_none() {
+            disk::remove_file(&self.file).map_err(files::doing("removing", &self.file))?;
         }
         Ok(())
     }

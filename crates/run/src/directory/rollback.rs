@@ -159,9 +159,11 @@ fn all(directory: &RunDirectory) -> Result<Vec<(Rollback, Progress)>, FileError>
 type Step = fn(&Begun, &mut Lines) -> Result<(), DirectoryError>;
 
 /// What makes the files agree with the rollback, in order; each step may be repeated.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 7] = [
     |begun, _| begun.set_aside("summary.json"),
     |begun, _| begun.set_aside("model.safetensors"),
+    |begun, _| begun.set_aside("predictions.npy"),
+    |begun, _| begun.set_aside("clients.json"),
     |begun, _| begun.remove_checkpoints(),
     |begun, lines| begun.truncate(lines),
     |begun, _| begun.close(),

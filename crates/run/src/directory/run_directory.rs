@@ -7,7 +7,7 @@
 
 use crate::collapse::Detector;
 use crate::configuration::Experiment;
-use crate::directory::files::{doing, make_folder, private, read_text, write};
+use crate::directory::files::{doing, make_folder, private, read_text, sync, write};
 use crate::directory::manifest::VERSION;
 use crate::directory::{ClientResult, client_results};
 use crate::directory::{FORMAT, FileError, Manifest, Summary, disk, rollback};
@@ -214,13 +214,24 @@ impl RunDirectory {
         };
         let (summary, complete) =
             parse(&read_text(&path)?).map_err(|error: serde_json::Error| damaged(&path, error))?;
-        Ok(Some(if complete { summary } else { summary.with_collapse(&Detector::of(&self.lines()?)) }))
+        let summary = if complete { summary } else { summary.with_collapse(&Detector::of(&self.lines()?)) };
+        Ok(Some(summary.in_directory(&self.path)))
     }
 
-    /// The file of the final model, if there is one.
+    /// Removes the summary: the run is no longer done.
+    pub(crate) fn remove_summary(&self) -> Result<(), FileError> {
+        let path = self.file("summary.json");
+        if path.exists() {
+            disk::remove_file(&path).map_err(doing("removing", &path))?;
+            sync(&self.path)?;
+        }
+        Ok(())
+    }
+
+    /// The file of the final model, if the run is done. A run that is being extended still has that of its former end.
     pub fn model(&self) -> Result<Option<PathBuf>, DirectoryError> {
         let path = self.file("model.safetensors");
-        Ok(if path.is_file() && rollback::begun(self)?.is_none() { Some(path) } else { None })
+        Ok(if path.is_file() && self.summary()?.is_some() { Some(path) } else { None })
     }
 
     /// The final model on each client's hold-out, if it was evaluated there.

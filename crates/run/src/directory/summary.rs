@@ -5,6 +5,7 @@ use crate::monitor::Best;
 use fedtvd_core::round::{MissedClass, RoundRecord, Spread};
 use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// Number of final rounds that a result is averaged over, as in the paper.
 pub const LAST: usize = 10;
@@ -71,6 +72,14 @@ pub struct Summary {
 }
 
 impl Summary {
+    /// The summary with the paths of the directory that it is in now, which may have been moved.
+    pub(crate) fn in_directory(self, path: &Path) -> Self {
+        let place = |name: &str| path.join(name).display().to_string();
+        let best =
+            self.best.map(|best| Best { model: best.model.map(|_| place("best.safetensors")), ..best });
+        Self { directory: path.display().to_string(), model: place("model.safetensors"), best, ..self }
+    }
+
     /// The summary with what these rounds show about a collapse.
     pub(crate) fn with_collapse(self, detector: &Detector) -> Self {
         let (collapsed, alarms) = (detector.verdict(), detector.alarms());

@@ -21,6 +21,13 @@ pub struct TestPredictions {
 }
 
 impl TestPredictions {
+    /// Fraction of the rows that are predicted correctly; 0 without rows.
+    pub fn accuracy(&self) -> f64 {
+        let right =
+            self.labels.iter().zip(&self.predictions).filter(|(label, prediction)| label == prediction);
+        right.count() as f64 / self.labels.len().max(1) as f64
+    }
+
     /// The content of the file.
     pub fn to_bytes(&self) -> Vec<u8> {
         let classes: Vec<u32> = self.labels.iter().chain(&self.predictions).copied().collect();
@@ -34,7 +41,7 @@ impl RunDirectory {
     /// The predictions of the final model; `None` if the run has none, such as one of an earlier version.
     pub fn predictions(&self) -> Result<Option<TestPredictions>, DirectoryError> {
         let path = self.file(FILE);
-        if !path.is_file() {
+        if !path.is_file() || self.summary()?.is_none() {
             return Ok(None);
         }
         let read = Source::open(&path).and_then(|mut source| array(&mut source));

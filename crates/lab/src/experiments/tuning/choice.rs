@@ -5,19 +5,21 @@ use fedtvd_run::collapse::Detector;
 use fedtvd_run::configuration::{EvaluationOptions, Metric};
 use fedtvd_run::directory::LAST;
 
-/// The metric of a run after its first `rounds` rounds: the mean over the evaluated ones of the last ten of them; `None` if the run
-/// collapsed, or if the metric is unknown in one of them.
+/// The metric of a run after its first `rounds` rounds: the mean over the evaluated ones of the last ten of them; `None` if the
+/// metric is unknown in one of them.
 pub fn score(lines: &[RoundRecord], rounds: u32, options: &EvaluationOptions) -> Option<f64> {
     let lines = &lines[..lines.len().min(rounds as usize)];
-    if Detector::of(lines).verdict().is_some() {
-        return None;
-    }
     let last = &lines[lines.len().saturating_sub(LAST.max(options.every as usize))..];
     // Every n-th round only: whether others are evaluated depends on where a run was interrupted.
     let due = last.iter().filter(|line| line.round.is_multiple_of(options.every));
     let values: Vec<f64> =
         due.map(|line| options.metric.of_validation(line.validation.as_ref()?)).collect::<Option<_>>()?;
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
+/// Whether a run has collapsed in its first `rounds` rounds.
+pub fn collapsed(lines: &[RoundRecord], rounds: u32) -> bool {
+    Detector::of(&lines[..lines.len().min(rounds as usize)]).verdict().is_some()
 }
 
 /// The mean over seeds; `None` if one of them has no score.

@@ -1,7 +1,7 @@
-//! Successive halving: all candidates train for a few rounds, the best of them go on for more (Jamieson and Talwalkar 2016,
+//! Successive halving: all candidates train for a few rounds, the best of them continue for more (Jamieson and Talwalkar 2016,
 //! "Non-stochastic best arm identification and hyperparameter optimization").
 
-/// One step: how long candidates train, and how many of them go on.
+/// One step, a rung: how long candidates train, and how many of them continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rung {
     /// Rounds that each candidate has trained for at its end.

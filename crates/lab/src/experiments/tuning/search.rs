@@ -4,7 +4,7 @@
 use crate::experiments::grid::Cell;
 use crate::experiments::sweep::RunStatus;
 use crate::experiments::tuning::candidates::{Candidate, TunedStrategy};
-use crate::experiments::tuning::choice::{best, mean_score, score};
+use crate::experiments::tuning::choice::{best, collapsed, mean_score, score};
 use crate::experiments::tuning::ladder::{Rung, ladder};
 use fedtvd_run::configuration::{Config, Value};
 use fedtvd_run::directory::RunDirectory;
@@ -47,10 +47,12 @@ pub struct Tried {
     pub label: String,
     /// The values of other keys.
     pub setting: Vec<String>,
-    /// Rounds that it trained for, with each seed.
-    pub rounds: u32,
-    /// Its metric with each seed; null if that run collapsed.
+    /// Rounds that it trained for with each seed.
+    pub rounds: Vec<u32>,
+    /// Its metric with each seed; null if it is unknown, or if that run collapsed.
     pub scores: Vec<Option<f64>>,
+    /// Number of seeds with which it collapsed.
+    pub collapsed: usize,
 }
 
 /// Why a search did not end with a choice.
@@ -69,13 +71,18 @@ pub enum SearchError {
     /// Some runs are not finished, since the search was stopped.
     #[error("{0} tuning runs are unfinished; repeat the command to resume")]
     Stopped(usize),
-    /// Every candidate of a strategy collapsed.
-    #[error("all {candidates} candidates of {strategy} collapsed; use a grid with smaller learning rates")]
-    Collapsed {
+    /// No candidate of a strategy can be chosen.
+    #[error(
+        "none of the {candidates} candidates of {strategy} can be chosen: {collapsed} collapsed, the others have no value of \
+         evaluation.metric on the hold-outs; if they collapsed, try smaller learning rates"
+    )]
+    NoChoice {
         /// The strategy.
         strategy: String,
-        /// How many.
+        /// How many candidates it has.
         candidates: usize,
+        /// How many of them collapsed with some seed.
+        collapsed: usize,
     },
     /// A run cannot be read or extended.
     #[error(transparent)]
@@ -84,7 +91,7 @@ pub enum SearchError {
 
 /// A search in progress: the caller runs the cells of each step, and the search judges them.
 pub struct Search<'a> {
-    races: Vec<Race<'a>>,
+    searches: Vec<StrategySearch<'a>>,
     /// The folder of the runs.
     out: &'a Path,
     step: usize,
@@ -93,8 +100,8 @@ pub struct Search<'a> {
 /// Steps are at least this long.
 const LEAST_ROUNDS: u32 = 5;
 
-/// A strategy and the candidates that are still in the race.
-struct Race<'a> {
+/// The search for one strategy, and the candidates that are left.
+struct StrategySearch<'a> {
     strategy: &'a TunedStrategy,
     rungs: Vec<Rung>,
     left: Vec<usize>,
@@ -105,18 +112,18 @@ impl<'a> Search<'a> {
     /// A search over these strategies, whose runs are in folders below `out`. `halving` is the factor of successive halving;
     /// without it all candidates train to the end.
     pub fn new(strategies: &'a [TunedStrategy], halving: Option<u32>, out: &'a Path) -> Self {
-        let races = strategies.iter().map(|strategy| Race::new(strategy, halving)).collect();
-        Self { races, out, step: 0 }
+        let searches = strategies.iter().map(|strategy| StrategySearch::new(strategy, halving)).collect();
+        Self { searches, out, step: 0 }
     }
 
     /// Number of rounds of all tuning runs, if none stops early.
     pub fn planned_rounds(&self) -> u64 {
-        self.races.iter().map(Race::planned_rounds).sum()
+        self.searches.iter().map(StrategySearch::planned_rounds).sum()
     }
 
     /// The runs of the next step; `None` after the last one. Runs that exist are made as long as the step asks for.
     pub fn next_cells(&self) -> Result<Option<Vec<Cell>>, SearchError> {
-        let cells: Vec<Cell> = self.races.iter().flat_map(|race| race.cells(self.step)).collect();
+        let cells: Vec<Cell> = self.searches.iter().flat_map(|search| search.cells(self.step)).collect();
         for cell in &cells {
             lengthen(&self.out.join(&cell.folder), cell.experiment.rounds)?;
         }
@@ -126,8 +133,8 @@ impl<'a> Search<'a> {
     /// Judges the candidates after a step, and keeps the best of them.
     pub fn judge(&mut self, cells: &[Cell], statuses: &[RunStatus]) -> Result<(), SearchError> {
         check(cells, statuses)?;
-        for race in self.races.iter_mut().filter(|race| self.step < race.rungs.len()) {
-            race.judge(self.step, self.out)?;
+        for search in self.searches.iter_mut().filter(|search| self.step < search.rungs.len()) {
+            search.judge(self.step, self.out)?;
         }
         self.step += 1;
         Ok(())
@@ -135,11 +142,11 @@ impl<'a> Search<'a> {
 
     /// What was chosen after the last step.
     pub fn choices(self) -> Result<Vec<Choice>, SearchError> {
-        self.races.into_iter().map(Race::choice).collect()
+        self.searches.into_iter().map(StrategySearch::choice).collect()
     }
 }
 
-impl<'a> Race<'a> {
+impl<'a> StrategySearch<'a> {
     fn new(strategy: &'a TunedStrategy, halving: Option<u32>) -> Self {
         let candidates = &strategy.candidates;
         let experiment =
@@ -148,8 +155,9 @@ impl<'a> Race<'a> {
         let tried = |candidate: &Candidate| Tried {
             label: candidate.label.clone(),
             setting: candidate.setting.clone(),
-            rounds: 0,
+            rounds: Vec::new(),
             scores: Vec::new(),
+            collapsed: 0,
         };
         Self {
             strategy,
@@ -189,12 +197,15 @@ impl<'a> Race<'a> {
         let mut metric = None;
         for &place in &self.left {
             let (candidate, tried) = (&self.strategy.candidates[place], &mut self.tried[place]);
-            tried.scores.clear();
+            (tried.rounds, tried.scores, tried.collapsed) = (Vec::new(), Vec::new(), 0);
             for cell in &candidate.cells {
                 let run = RunDirectory::open(&out.join(&cell.folder)).map_err(RunError::from)?;
                 let lines = run.lines().map_err(RunError::from)?;
-                tried.rounds = rung.rounds.min(lines.len() as u32);
-                tried.scores.push(score(&lines, rung.rounds, &cell.experiment.evaluation));
+                let collapsed = collapsed(&lines, rung.rounds);
+                let score = score(&lines, rung.rounds, &cell.experiment.evaluation);
+                tried.rounds.push(rung.rounds.min(lines.len() as u32));
+                tried.scores.push(score.filter(|_| !collapsed));
+                tried.collapsed += usize::from(collapsed);
                 metric = Some(cell.experiment.evaluation.metric);
             }
             means.push(mean_score(&tried.scores));
@@ -209,13 +220,13 @@ impl<'a> Race<'a> {
         let Self { strategy, left, tried, .. } = self;
         let chosen = left.first().and_then(|place| Some((*place, mean_score(&tried[*place].scores)?)));
         let candidates = tried.len();
+        let collapsed = tried.iter().filter(|tried| tried.collapsed > 0).count();
         let Some((place, validation)) = chosen else {
-            return Err(SearchError::Collapsed { strategy: strategy.name.clone(), candidates });
+            return Err(SearchError::NoChoice { strategy: strategy.name.clone(), candidates, collapsed });
         };
         let Candidate { label, setting, config, .. } = strategy.candidates[place].clone();
         let runs = tried.iter().map(|tried| tried.scores.len()).sum();
-        let rounds = tried.iter().map(|tried| u64::from(tried.rounds) * tried.scores.len() as u64).sum();
-        let collapsed = tried.iter().filter(|tried| tried.scores.contains(&None)).count();
+        let rounds = tried.iter().flat_map(|tried| &tried.rounds).map(|rounds| u64::from(*rounds)).sum();
         let strategy = strategy.name.clone();
         Ok(Choice {
             strategy,
