@@ -83,7 +83,6 @@ fn a_setting_on_the_command_line_without_effect_is_refused_by_every_subcommand_t
                 "tune @small.toml --strategies fedavg --out @d --set evaluation.test=false",
                 "the tuning runs do not",
             ),
-            ("tune @small.toml --strategies fedavg --out @d --grid split.kind=iid", "cannot be tuned"),
             (
                 "tune @small.toml --strategies fedavg --out @d --grid attack.scale=1,2",
                 "the list of attack.scale",
@@ -236,4 +235,19 @@ fn a_printed_configuration_and_that_of_a_run_are_accepted_without_a_note() {
         assert!(!answer.err.contains("note:"), "{arguments}: {}", answer.err);
     }
     assert!(Path::new(&folder.path().join("again")).is_dir());
+}
+
+#[test]
+fn the_command_of_a_report_leaves_out_what_a_comparison_refuses() {
+    let folder = ground();
+    let small = std::fs::read_to_string(folder.path().join("small.toml")).unwrap();
+    let layers = "model.layers = [\"flatten\", \"linear\"]\ncohort.extra = 2\nevaluation.metric = \"loss\"\n";
+    std::fs::write(folder.path().join("idle.toml"), small + layers).unwrap();
+    assert_eq!(call(&folder, "run @idle.toml --quiet --out @run").code, 0);
+    assert_eq!(call(&folder, "report @run --quiet --out @report").code, 0);
+    let report = std::fs::read_to_string(folder.path().join("report/report.md")).unwrap();
+    let command = report.lines().find(|line| line.starts_with("fedtvd compare")).unwrap();
+    let expected = "fedtvd compare --strategies fedtvd --seeds 1 --set rounds=1 --set split.clients=10 --set local.epochs=2 \
+                    --set 'model.layers=[\"flatten\", \"linear\"]'";
+    assert_eq!(command, expected);
 }
