@@ -167,11 +167,16 @@ pub(crate) struct Configured {
 
 /// Refuses `--set` of keys that would have no effect; `why` completes the sentence.
 pub(crate) fn refuse(set: &[String], idle: impl Fn(&str) -> bool, why: &str) -> Result<(), Failure> {
+    refuse_each(set, |path| idle(path).then(|| format!(": {path} {why}")))
+}
+
+/// Refuses `--set` of keys for which there is a reason, the end of a sentence.
+pub(crate) fn refuse_each(set: &[String], why: impl Fn(&str) -> Option<String>) -> Result<(), Failure> {
     for setting in set {
         let mut config = Config::default();
         config.set(setting).map_err(Failure::request)?;
-        if let Some(path) = config.paths().into_iter().find(|path| idle(path)) {
-            return Err(Failure::Request(anyhow!("--set {setting} has no effect: {path} {why}")));
+        if let Some(why) = config.paths().iter().find_map(|path| why(path)) {
+            return Err(Failure::Request(anyhow!("--set {setting} has no effect{why}")));
         }
     }
     Ok(())
@@ -225,6 +230,16 @@ impl Configured {
         refuse(&self.changes.set, |path| keys.contains(path), by)
     }
 
+    /// The changes to individual keys, as `key=value`.
+    pub(crate) fn set(&self) -> &[String] {
+        &self.changes.set
+    }
+
+    /// The folder that `--data` names.
+    pub(crate) fn data(&self) -> Option<&Path> {
+        self.data.as_deref()
+    }
+
     /// The path in place of a configuration file, if it is a directory.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.config.as_deref().filter(|path| path.is_dir())
@@ -269,6 +284,11 @@ impl Changes {
         }
         self.check_label(&config)?;
         Ok(config)
+    }
+
+    /// Refuses a change of this key; `why` completes the sentence.
+    pub(crate) fn refuse(&self, key: &str, why: &str) -> Result<(), Failure> {
+        refuse(&self.set, |path| path == key, why)
     }
 
     /// Whether one of the changes is of this key.

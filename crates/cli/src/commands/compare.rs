@@ -2,7 +2,7 @@
 
 use crate::commands::report::{open, write};
 use crate::commands::sweep::{default_folder, unfinished, usable};
-use crate::ignored;
+use crate::ignored::{self, Purpose};
 use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, title, workers};
 use crate::terminal::comparison_progress::ComparisonProgress;
 use crate::terminal::watch::stop_flag;
@@ -69,6 +69,7 @@ impl Compare {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let (mut config, file) = self.configured.read_with_text()?;
         if let Some(rounds) = self.rounds {
+            self.configured.refuse(&["rounds".to_owned()].into(), "is given by --rounds")?;
             config.set(&format!("rounds={rounds}")).map_err(Failure::request)?;
         }
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
@@ -77,8 +78,10 @@ impl Compare {
                 "evaluation.test = false: compare reports accuracies on the test set; fedtvd tune chooses on the clients' hold-outs"
             )));
         }
+        refuse_seed(&self.seeds, &self.configured)?;
         let workers = workers(self.workers)?;
         let comparison = Comparison::new(&config, &self.strategies, &seeds).map_err(Failure::request)?;
+        let ignored = self.ignored(&config, &file)?;
         let out = self.out.clone().unwrap_or_else(|| default_folder("compare", comparison.first_seed()));
         let places = self.configured.places();
         let stop = stop_flag()?;
@@ -88,10 +91,8 @@ impl Compare {
         let quiet = self.output.quiet || self.output.json;
         if !quiet {
             eprint_line(format_args!("{}\n", heading(&config, &comparison, &population)));
-            let notes =
-                [ignored::sweep_table(&file, "compare"), ignored::strategy(&config, &self.strategies)];
-            let notes = notes.into_iter().flatten().chain(ignored::unused_keys(&config));
-            notes.chain(population.notes.clone()).for_each(|note| eprint_line(format_args!("note: {note}")));
+            let notes = ignored.iter().chain(&population.notes);
+            notes.for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let progress = ComparisonProgress::new(&comparison, quiet);
         let cells: Vec<&Cell> = comparison.cells().iter().collect();
@@ -105,6 +106,15 @@ impl Compare {
         progress.finish();
         let summaries = finished(&comparison, &statuses, &out)?;
         self.conclude(&config, &comparison, &summaries, &out)
+    }
+
+    /// Notes on what is ignored.
+    fn ignored(&self, config: &Config, file: &str) -> Result<Vec<String>, Failure> {
+        let mut notes = ignored::strategies(self.configured.set(), config, &self.strategies, "compare")?;
+        let configs: Vec<Config> =
+            self.strategies.iter().map(|name| config.with_strategy_beside(name)).collect();
+        notes.extend(ignored::checked((&self.configured, file), "compare", &configs, Purpose::Run)?);
+        Ok(notes)
     }
 
     /// Writes the report and prints the result.
@@ -204,6 +214,12 @@ pub(crate) fn seeds(text: &str, config: &Config) -> anyhow::Result<Vec<u64>> {
         config.clone().set(&format!("seed={largest}"))?;
     }
     Ok(seeds)
+}
+
+/// Refuses a seed of the configuration beside a list of seeds.
+pub(crate) fn refuse_seed(seeds: &str, configured: &Configured) -> Result<(), Failure> {
+    let listed = seeds.contains(',');
+    configured.refuse(&listed.then(|| "seed".to_owned()).into_iter().collect(), "is given by --seeds")
 }
 
 fn heading(config: &Config, comparison: &Comparison, population: &Population) -> String {

@@ -2,10 +2,12 @@
 
 use crate::commands::evaluate_clients::evaluate_clients;
 use crate::commands::evaluated_data::{EvaluatedData, Wanted};
+use crate::ignored;
 use crate::output::predictions::Csv;
 use crate::output::trained_model::{self, TrainedModel};
 use crate::request::{
-    Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, refuse_overwriting,
+    Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, refuse, refuse_each,
+    refuse_overwriting,
 };
 use anyhow::{Context, anyhow};
 use clap::Args;
@@ -74,6 +76,8 @@ impl Evaluate {
         let bytes = std::fs::read(&file).unwrap_or_default();
         let schema = trained_model::schema(&file, &bytes)?;
         self.refuse_idle(schema.as_ref(), &experiment.data)?;
+        let notes = ignored::data_folder(self.configured.data(), std::slice::from_ref(&experiment.data.set));
+        let notes: Vec<String> = self.unread_tables()?.into_iter().chain(notes).collect();
         let (places, named) = (self.configured.places(), self.configured.names("data.set"));
         let wanted =
             Wanted { model: &file, data: &experiment.data, schema: schema.as_ref(), places: &places, named };
@@ -87,7 +91,7 @@ impl Evaluate {
             )));
         }
         if !self.output.quiet {
-            loaded.notes.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
+            notes.iter().chain(&loaded.notes).for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let samples = Arc::clone(&loaded.samples);
         let rows =
@@ -138,7 +142,13 @@ impl Evaluate {
         let keys = |names: &[&str]| names.iter().map(|name| format!("data.{name}")).collect::<BTreeSet<_>>();
         self.configured
             .refuse(&keys(&["crop", "flip"]), "is for training; samples are evaluated as they are")?;
-        let Some(schema) = schema else { return Ok(()) };
+        let used = |path: &str| path.starts_with("data.") || matches!(path, "model.name" | "model.layers");
+        refuse(self.configured.set(), |path| !used(path), "is not used to evaluate a model")?;
+        let Some(schema) = schema else {
+            return refuse_each(self.configured.set(), |path| Some(format!(": {}", data.no_effect(path)?)));
+        };
+        let model = ["model.name", "model.layers"].map(str::to_owned).into();
+        self.configured.refuse(&model, "is given by the model, which has its own layers")?;
         let mut given = keys(&["schema"]);
         if data.label != schema.label.column {
             given.insert("data.label".to_owned());
@@ -147,6 +157,12 @@ impl Evaluate {
         self.configured.refuse(&given, by)?;
         let by = "belongs to the run; of its own table the test rows are evaluated, of another one all rows";
         self.configured.refuse(&keys(&["group", "test", "imbalance"]), by)
+    }
+
+    /// Notes on tables of the configuration file that are not used.
+    fn unread_tables(&self) -> Result<Vec<String>, Failure> {
+        let Some(file) = self.configured.file() else { return Ok(Vec::new()) };
+        Ok(ignored::tables(&std::fs::read_to_string(file).map_err(Failure::request)?, "evaluate"))
     }
 
     /// The run, if a run directory is named.

@@ -12,7 +12,7 @@ pub(crate) struct Init {
     #[command(flatten)]
     changes: Changes,
     /// Print the policy of a federation's site instead (site.toml)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "set")]
     site: bool,
     #[command(flatten)]
     output: Output,

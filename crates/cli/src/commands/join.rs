@@ -40,7 +40,9 @@ pub(crate) struct Join {
     identity: Option<PathBuf>,
     /// Only make a key for a site of this name and a certificate request, DIR/request.pem, for the operator, who answers
     /// it with fedtvd certs sign; contacts nobody
-    #[arg(long, value_name = "NAME", requires = "identity", conflicts_with_all = ["server", "data", "check"])]
+    #[arg(long, value_name = "NAME", requires = "identity", conflicts_with_all = [
+        "server", "data", "check", "dry_run", "state", "label", "columns", "test", "plaintext", "give_up", "policy", "attack",
+    ])]
     request: Option<String>,
     /// Folder for state that is kept between rounds [default: .fedtvd in the data folder or beside the data file]
     #[arg(long, value_name = "DIR")]
@@ -51,9 +53,9 @@ pub(crate) struct Join {
     /// CSV: the only columns that the server's schema may read, besides the label [default: all]
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
     columns: Option<Vec<String>>,
-    /// CSV files, and folders without test data: share of the samples held out to evaluate models
-    #[arg(long, value_name = "SHARE", default_value_t = 0.2)]
-    test: f64,
+    /// CSV files, and folders without test data: share of the samples held out to evaluate models [default: 0.2]
+    #[arg(long, value_name = "SHARE")]
+    test: Option<f64>,
     /// Connect without TLS to a server on this machine, as client number N
     #[arg(long, value_name = "N", conflicts_with = "identity")]
     plaintext: Option<u32>,
@@ -227,14 +229,30 @@ impl Join {
 
     /// A table is read when the server's schema is known, everything else at once.
     fn site_data(&self) -> Result<SiteData, Failure> {
-        let options = DataOptions { set: self.data.clone(), test: self.test, ..DataOptions::default() };
+        let test = self.test.unwrap_or(DataOptions::default().test);
+        let options = DataOptions { set: self.data.clone(), test, ..DataOptions::default() };
+        self.refuse_idle(&options)?;
         if options.is_table_file() {
-            let (path, label, test) = (PathBuf::from(&self.data), self.label.clone(), self.test);
+            let (path, label) = (PathBuf::from(&self.data), self.label.clone());
             return Ok(SiteData::Table { path, label, test, columns: self.columns.clone() });
         }
         let Loaded { samples, class_names, .. } =
             options.load(&Places::new(None)).map_err(Failure::request)?;
         Ok(SiteData::Samples { samples, class_names })
+    }
+
+    /// Refuses options that are for another kind of data.
+    fn refuse_idle(&self, data: &DataOptions) -> Result<(), Failure> {
+        for (given, option, key) in [
+            (self.label.is_some(), "--label", "data.label"),
+            (self.columns.is_some(), "--columns", "data.schema"),
+            (self.test.is_some(), "--test", "data.test"),
+        ] {
+            if let Some(why) = data.no_effect(key).filter(|_| given) {
+                return Err(Failure::Request(anyhow!("{option} has no effect: {why}")));
+            }
+        }
+        Ok(())
     }
 
     fn checked(&self, options: &client::Options) -> Result<(), Failure> {
@@ -314,7 +332,18 @@ impl Join {
         };
         let scale = number("attack.scale", self.attack_scale.map(Value::Number))?;
         let size = number("attack.size", self.attack_size.map(Value::Whole))?;
-        Ok(Attack::named(name, scale, size as u64))
+        let attack = Attack::named(name, scale, size as u64);
+        if let Some(spec) = attack.map(|attack| attack.spec()) {
+            for (given, used, option) in [
+                (self.attack_scale.is_some(), spec.scale.is_some(), "--attack-scale"),
+                (self.attack_size.is_some(), spec.sized(), "--attack-size"),
+            ] {
+                if given && !used {
+                    return Err(Failure::Request(anyhow!("{option} has no effect with --attack {name}")));
+                }
+            }
+        }
+        Ok(attack)
     }
 
     fn security(&self) -> Result<Security, Failure> {

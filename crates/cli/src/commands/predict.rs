@@ -1,5 +1,6 @@
 //! `fedtvd predict MODEL FILE`: the predictions of a trained model for a user's own rows or images.
 
+use crate::ignored;
 use crate::output::predictions::{image_rows, table_rows};
 use crate::output::trained_model::TrainedModel;
 use crate::request::{Failure, Output, eprint_line, plural, print, print_with, refuse_overwriting};
@@ -61,6 +62,8 @@ impl Predict {
             None => return Err(self.wrong("is for images", "a PNG image, or a folder of PNG images")),
         };
         if !self.output.quiet {
+            let note = ignored::data_folder_of(self.data.as_deref(), &self.model);
+            note.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
             predicted.notes.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         if let Some(out) = &self.out {

@@ -4,6 +4,7 @@ use crate::commands::compare::seeds;
 use crate::commands::report::write;
 use crate::commands::sweep::{run, summaries, usable};
 use crate::commands::theory;
+use crate::ignored::{self, Purpose};
 use crate::output::dry_run::DryRun;
 use crate::request::{Failure, Output, eprint_line, quoted, refuse, workers};
 use anyhow::{Context, anyhow};
@@ -104,6 +105,8 @@ impl Reproduce {
         let config = self.protocol()?;
         let departures = self.deviations(&config);
         let grid = self.grid(preset, &config)?;
+        let configs: Vec<Config> = grid.iter().map(|cell| cell.config.clone()).collect();
+        ignored::refuse_idle(&self.set, &configs, Purpose::Grid)?;
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let all: Vec<&Cell> = grid.iter().collect();
         let own: Vec<&Cell> =
@@ -174,12 +177,16 @@ impl Reproduce {
         if let Some(set) = self.dataset.first() {
             config.set(&format!("data.set={set}")).map_err(Failure::request)?;
         }
+        ignored::refuse_idle(&self.set, std::slice::from_ref(&config), Purpose::Grid)?;
         let seeds = seeds(&self.seeds, &config).map_err(Failure::Request)?;
         theory::answer(&config, &seeds, self.rounds, &Places::new(self.data.clone()), &self.out, self.output)
     }
 
     /// The paper's protocol with the requested changes.
     fn protocol(&self) -> Result<Config, Failure> {
+        if self.rounds.is_some() {
+            refuse(&self.set, |path| path == "rounds", "is given by --rounds")?;
+        }
         let mut config = preset::protocol();
         for setting in &self.set {
             config.set(setting).map_err(Failure::request)?;

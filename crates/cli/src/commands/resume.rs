@@ -1,6 +1,7 @@
 //! `fedtvd resume RUN`: resumes an interrupted run, with bit-identical results, or any run from an earlier round.
 
 use crate::commands::run::{conclude, failure, run_to_end};
+use crate::ignored;
 use crate::request::{Failure, Output, Resources};
 use crate::terminal::watch::Watch;
 use clap::Args;
@@ -38,6 +39,8 @@ impl Resume {
         let places = Places::new(self.data.clone());
         let resources = self.resources.checked()?;
         let resumed = Runner::resume_with(&self.directory, &places, resources, self.from, &self.set);
+        let note = ignored::data_folder_of(self.data.as_deref(), &self.directory);
+        note.iter().for_each(|note| self.watch.note(self.output, note));
         match resumed.map_err(failure)? {
             Ok(runner) => run_to_end(runner, &self.watch, self.output),
             Err(summary) => {

@@ -1,6 +1,6 @@
 //! `fedtvd run [CONFIG]`: runs one experiment.
 
-use crate::ignored;
+use crate::ignored::{self, Purpose};
 use crate::request::{
     Configured, Failure, Output, Resources, mean_loss, per_cent, plural, quoted, unused_folder,
 };
@@ -42,9 +42,10 @@ pub(crate) struct Run {
 impl Run {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let (config, text) = self.configured.read_with_text()?;
-        let ignored = ignored::sweep_table(&text, "run").into_iter().chain(ignored::extra_clients(&config));
-        ignored.chain(ignored::unused_keys(&config)).for_each(|note| self.watch.note(self.output, &note));
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
+        let given = (&self.configured, text.as_str());
+        let ignored = ignored::checked(given, "run", std::slice::from_ref(&config), Purpose::Run)?;
+        ignored.iter().for_each(|note| self.watch.note(self.output, note));
         if let Some(liars) = experiment.liars {
             self.watch.note(self.output, &liars.to_string());
         }

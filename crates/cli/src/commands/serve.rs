@@ -1,7 +1,7 @@
 //! `fedtvd serve [CONFIG or RUN]`: the server of a federation, and the status of a running one.
 
 use crate::commands::run::{conclude, failure as run_failure};
-use crate::ignored;
+use crate::ignored::{self, Purpose};
 use crate::output::event_log::{EventLog, Format};
 use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, workers};
 use anyhow::{Context as _, anyhow};
@@ -72,10 +72,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
     /// No TLS and no authentication; only for clients on this machine
-    #[arg(long)]
+    #[arg(long, conflicts_with = "certs")]
     plaintext: bool,
     /// Show the status of the server that is running with this --out
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["set", "data", "listen", "roster", "least", "deadline", "no_test_set", "farewell", "uploads", "workers", "metrics"])]
     status: bool,
     /// Answer /metrics (for Prometheus) and /health over HTTP, without authentication, at this address, such as
     /// 127.0.0.1:9464; with port 0, a free port is chosen
@@ -113,6 +113,7 @@ impl Serve {
         let keys = if self.plaintext { Ok(Keys::none()) } else { Keys::open(&self.certs) };
         let keys = keys.map_err(Failure::request)?;
         let config = self.config()?;
+        let ignored = self.ignored(config.as_ref())?;
         let options = Options {
             roster: self.roster.as_deref().map(|path| self.members(path)).transpose()?,
             least: self.least,
@@ -170,7 +171,7 @@ impl Serve {
                     report(problem, &audit, &events, &metrics);
                     metrics.round(line);
                 };
-                let end = self.rounds(runner, &log, &model);
+                let end = self.rounds(runner, &ignored, &log, &model);
                 limited.flush();
                 match end? {
                     End::Done(summary) => summary,
@@ -213,14 +214,29 @@ impl Serve {
         }
     }
 
+    /// Notes on what is ignored.
+    fn ignored(&self, config: Option<&Config>) -> Result<Vec<String>, Failure> {
+        let Some(config) = config else { return Ok(Vec::new()) };
+        let text = match (self.configured.directory(), self.configured.file()) {
+            (None, Some(file)) => std::fs::read_to_string(file).map_err(Failure::request)?,
+            _ => String::new(),
+        };
+        let configs = [config.for_federation()];
+        ignored::checked((&self.configured, &text), "serve", &configs, Purpose::Federation)
+    }
+
     /// Runs the remaining rounds, and passes each one's record to `model`.
-    fn rounds(&self, runner: Runner, log: &Log, model: &dyn Fn(&RoundRecord)) -> Result<End, Failure> {
+    fn rounds(
+        &self,
+        runner: Runner,
+        ignored: &[String],
+        log: &Log,
+        model: &dyn Fn(&RoundRecord),
+    ) -> Result<End, Failure> {
         let experiment = runner.experiment();
         let (label, mode, rounds) = (&experiment.run.strategy.label, &experiment.run.mode, experiment.rounds);
         log(&Event::Note { note: format!("{label} in {mode:?} mode, {rounds} rounds").to_lowercase() });
-        for note in self.config()?.iter().flat_map(|config| ignored::unused_keys(&config.for_federation())) {
-            log(&Event::Note { note });
-        }
+        ignored.iter().for_each(|note| log(&Event::Note { note: note.clone() }));
         if *mode == Mode::Paper {
             let note = "paper mode: clients are trusted, and a single one of them can destroy or take over the model; \
                         without strategy.mode in the configuration a federation is hardened";

@@ -1,6 +1,6 @@
 //! `fedtvd split [CONFIG]`: shows a split and writes its files.
 
-use crate::ignored;
+use crate::ignored::{self, Purpose};
 use crate::output::plot;
 use crate::request::{Configured, Failure, Output, eprint_line};
 use anyhow::Context;
@@ -57,11 +57,13 @@ impl Split {
         if let Some(folder) = &self.export {
             vacant(folder).map_err(Failure::request)?;
         }
-        let config = self.configured.read()?;
-        if !self.output.quiet && !self.output.json {
-            ignored::unused_keys(&config).iter().for_each(|note| eprint_line(format_args!("note: {note}")));
-        }
+        let (config, file) = self.configured.read_with_text()?;
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
+        let given = (&self.configured, file.as_str());
+        let ignored = ignored::checked(given, "split", std::slice::from_ref(&config), Purpose::Split)?;
+        if !self.output.quiet && !self.output.json {
+            ignored.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
+        }
         let data = experiment.data.load(&self.configured.places()).map_err(Failure::request)?;
         let deck = Deck::new(&data.samples, data.groups.as_ref());
         let Experiment { split_seed: seed, holdout, .. } = experiment;

@@ -1,6 +1,6 @@
 //! `fedtvd sweep CONFIG`: all combinations of the lists in its `[sweep]` table.
 
-use crate::ignored;
+use crate::ignored::{self, Purpose};
 use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, quoted, title, workers};
 use crate::terminal::sweep_progress::SweepProgress;
 use crate::terminal::watch::stop_flag;
@@ -11,10 +11,9 @@ use fedtvd_lab::experiments::grid::{Cell, cells, swept};
 use fedtvd_lab::experiments::shard::Shard;
 use fedtvd_lab::experiments::sweep::{RunStatus, Sweep as Runs};
 use fedtvd_lab::report::slug::slug;
-use fedtvd_run::configuration::{Config, axes};
+use fedtvd_run::configuration::{Axis, Config, axes};
 use fedtvd_run::directory::{Summary, sha256};
 use serde::Serialize;
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -88,6 +87,7 @@ impl Sweep {
         let keys = swept(&axes).map_err(Failure::request)?;
         self.configured.refuse(&keys, "is set by the [sweep] table")?;
         let grid = cells(&config, &axes).map_err(Failure::request)?;
+        let ignored = self.ignored(&config, &text, &axes, &grid)?;
         let out = self.out.clone().unwrap_or_else(|| sweep_folder(&config, &grid));
         if self.list {
             return self.output.answer(&self.commands(&out, grid.len()), || {
@@ -97,15 +97,36 @@ impl Sweep {
             });
         }
         if !self.output.quiet {
-            let notes: BTreeSet<String> =
-                grid.iter().flat_map(|cell| ignored::unused_keys(&cell.config)).collect();
-            notes.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
+            ignored.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let shard = self.part()?;
         let own: Vec<&Cell> =
             grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
         let statuses = run(&own, &out, &self.configured.places(), workers(self.workers)?, self.output)?;
         conclude(&own, &statuses, &out, title(&config), self.output)
+    }
+
+    /// Notes on what is ignored.
+    fn ignored(
+        &self,
+        config: &Config,
+        text: &str,
+        axes: &[Axis],
+        grid: &[Cell],
+    ) -> Result<Vec<String>, Failure> {
+        let settings = || axes.iter().flat_map(|axis| &axis.choices).flatten();
+        let names = settings().filter(|(path, _)| path == "strategy.name").map(|(_, name)| name.bare());
+        let names: Vec<String> = names.collect();
+        let mut notes = Vec::new();
+        if !names.is_empty() {
+            let paths: Vec<String> = swept(axes).map_err(Failure::request)?.into_iter().collect();
+            ignored::refuse_untaken(&paths, &names)?;
+            notes.extend(ignored::parameters(self.configured.set(), config, &names)?);
+        }
+        let configs: Vec<Config> = grid.iter().map(|cell| cell.config.clone()).collect();
+        ignored::refuse_idle_lists(axes, &configs)?;
+        notes.extend(ignored::checked((&self.configured, text), "sweep", &configs, Purpose::Grid)?);
+        Ok(notes)
     }
 
     fn part(&self) -> Result<Shard, Failure> {

@@ -1,9 +1,9 @@
 //! `fedtvd tune`: each strategy at its own best of a grid, chosen on hold-outs, compared on the test set.
 
-use crate::commands::compare::{result_text, seeds};
+use crate::commands::compare::{refuse_seed, result_text, seeds};
 use crate::commands::report::{open, write};
 use crate::commands::sweep::{summaries, unfinished, usable};
-use crate::ignored;
+use crate::ignored::{self, Purpose};
 use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, quoted, title, workers};
 use crate::terminal::sweep_progress::SweepProgress;
 use crate::terminal::watch::stop_flag;
@@ -20,7 +20,7 @@ use fedtvd_lab::report::tuning::{tuning_notes, tuning_table};
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::stats::row::StrategySummary;
 use fedtvd_lab::stats::summary::SummaryOptions;
-use fedtvd_run::configuration::{Axis, Config, EvaluationOptions, Experiment, Value, tuned_axes};
+use fedtvd_run::configuration::{Axis, Config, EvaluationOptions, Value, tuned_axes};
 use fedtvd_run::directory::sha256;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -129,6 +129,7 @@ impl Tune {
         let tuned = swept(&grid).map_err(Failure::request)?;
         self.configured.refuse(&tuned, "is tuned")?;
         let seeds_of_result = seeds(&self.seeds, &config).map_err(Failure::Request)?;
+        refuse_seed(&self.seeds, &self.configured)?;
         let first = config.with_seed(FIRST_TUNING_SEED);
         let tuning_seeds = seeds(&self.tuning_seeds, &first).map_err(|error| {
             Failure::Request(anyhow!(error.to_string().replace("--seeds", "--tuning-seeds")))
@@ -138,17 +139,39 @@ impl Tune {
         }
         let strategies =
             candidates(&config, &self.strategies, &grid, &tuning_seeds).map_err(Failure::request)?;
-        let evaluation = Experiment::of(&config).map_err(Failure::request)?.evaluation;
+        let evaluation = EvaluationOptions::of(&config).map_err(Failure::request)?;
+        let ignored = self.ignored(&given, &file, &grid, &strategies)?;
         if !self.output.quiet && !self.output.json {
             if given.get("split.holdout") != config.get("split.holdout") {
                 eprint_line(format_args!(
                     "note: split.holdout = {HOLDOUT}: every client holds out a fifth of its samples, to choose by"
                 ));
             }
-            let notes = ignored::sweep_table(&file, "tune").into_iter().chain(ignored::unused_keys(&config));
-            notes.for_each(|note| eprint_line(format_args!("note: {note}")));
+            let left_out = strategies.iter().flat_map(TunedStrategy::notes);
+            ignored.into_iter().chain(left_out).for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         Ok(Plan { config, grid, seeds: seeds_of_result, tuning_seeds, strategies, evaluation })
+    }
+
+    /// Notes on what is ignored.
+    fn ignored(
+        &self,
+        given: &Config,
+        file: &str,
+        grid: &[Axis],
+        strategies: &[TunedStrategy],
+    ) -> Result<Vec<String>, Failure> {
+        let mut notes = ignored::strategies(self.configured.set(), given, &self.strategies, "tune")?;
+        let candidates = strategies.iter().flat_map(|strategy| &strategy.candidates);
+        let configs: Vec<Config> = candidates.map(|candidate| candidate.config.clone()).collect();
+        ignored::refuse_idle_lists(grid, &configs)?;
+        notes.extend(ignored::checked((&self.configured, file), "tune", &configs, Purpose::Tuning)?);
+        // The configurations of the candidates have a value of their own.
+        let test = given.changes_key("evaluation.test");
+        notes.extend(
+            test.then(|| "evaluation.test is ignored: only the final runs read the test set".to_owned()),
+        );
+        Ok(notes)
     }
 
     /// The chosen values of each strategy.
@@ -225,6 +248,8 @@ impl Tune {
         let tuned: BTreeSet<String> = swept(&plan.grid).map_err(Failure::request)?;
         let mut collection = Collection::of_tuned(runs, &plan.config, &tuned).map_err(Failure::work)?;
         let notes = tuning_notes(choices, plan.evaluation.metric, plan.tuning_seeds.len());
+        let notes: Vec<String> =
+            notes.into_iter().chain(plan.strategies.iter().flat_map(TunedStrategy::notes)).collect();
         collection.settings.iter_mut().for_each(|setting| setting.notes.extend(notes.clone()));
         let names: Vec<String> = choices.iter().map(|choice| choice.strategy.clone()).collect();
         let options = ReportOptions {

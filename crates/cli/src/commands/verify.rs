@@ -1,6 +1,7 @@
 //! `fedtvd verify DIR`: recomputes rounds of a run and checks that they are bit-identical.
 
 use crate::commands::run::failure;
+use crate::ignored;
 use crate::request::{Failure, Output, Resources, eprint_line, plural};
 use anyhow::{anyhow, ensure};
 use clap::Args;
@@ -35,6 +36,8 @@ impl Verify {
         let rounds = self.rounds.as_deref().map(parse).transpose().map_err(Failure::Request)?;
         let places = Places::new(self.data.clone());
         let quiet = self.output.quiet;
+        let note = ignored::data_folder_of(self.data.as_deref(), &self.directory).filter(|_| !quiet);
+        note.iter().for_each(|note| eprint_line(format_args!("note: {note}")));
         let mut show = |round: u32| {
             if !quiet {
                 eprint_line(format_args!("round {round} recomputed"));

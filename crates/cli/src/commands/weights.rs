@@ -36,6 +36,8 @@ impl Weights {
         let counts = parse(&self.counts).map_err(Failure::Request)?;
         self.plot.iter().try_for_each(|path| plot::check(path))?;
         let config = self.changes.apply(Config::default().with_strategy(&self.strategy))?;
+        self.changes.refuse("strategy.name", "is given by --strategy")?;
+        self.changes.refuse("strategy.screen", "is for updates; it does not affect the weights")?;
         let useless = config
             .paths()
             .into_iter()

@@ -8,6 +8,7 @@ mod data;
 mod false_models;
 mod federation;
 mod hospitals;
+mod ignored;
 mod imbalance;
 mod json;
 mod obstacles;

@@ -30,7 +30,9 @@ fn the_split_depends_on_its_seed_and_not_on_that_of_the_cohorts() {
     let folder = tempfile::tempdir().unwrap();
     let hash = |arguments: &[&str]| split(folder.path(), arguments)["hash"].clone();
     let first = hash(&[]);
-    assert_eq!(hash(&["--set", "cohort.seed=99"]), first);
+    let cohort = folder.path().join("cohort.toml");
+    std::fs::write(&cohort, "cohort.seed = 99\n").unwrap();
+    assert_eq!(hash(&[cohort.to_str().unwrap()]), first);
     assert_eq!(hash(&["--set", "seed=7", "--set", "split.seed=1"]), first);
     assert_ne!(hash(&["--set", "split.seed=2"]), first);
 }

@@ -117,6 +117,34 @@ fn a_poisoned_test_set_changes_the_result_and_nothing_that_tuning_chose() {
 }
 
 #[test]
+fn a_parameter_of_a_tuned_strategy_can_be_set_whatever_the_configuration_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["--strategies", "fedavg,fedprox", "--set", "strategy.mu=1", "--set", "rounds=1"];
+    let grid = ["--tuning-seeds", "1", "--grid", "local.lr=0.1"];
+    let answer = tune(&folder.path().join("out"), &[&options[..], &grid].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let runs = std::fs::read_dir(folder.path().join("out/final")).unwrap();
+    let names: Vec<String> = runs.map(|run| run.unwrap().file_name().into_string().unwrap()).collect();
+    assert!(names.iter().any(|name| name.starts_with("fedprox-mu-1-")), "{names:?}");
+}
+
+#[test]
+fn a_combination_that_a_strategy_cannot_train_with_is_left_out_for_it_and_noted() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = ["--set", "split.clients=10", "--set", "model.name=logistic", "--set", "rounds=1"];
+    let options = ["tune", "--strategies", "fedavg,scaffold", "--seeds", "1", "--tuning-seeds", "1"];
+    let grid = ["--grid", "local.optimizer=sgd,adam", "--grid", "local.lr=0.001,0.01"];
+    let out = folder.path().join("out");
+    let answer = fedtvd(&[&options[..], &small, &grid, &["--out", &out.display().to_string()]].concat());
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let note = "scaffold is tuned without 2 of the 4 combinations: scaffold cannot train with local.optimizer = adam";
+    assert!(answer.err.contains(&format!("note: {note}")), "{}", answer.err);
+    assert!(answer.err.contains("4 fedavg, 2 scaffold"), "{}", answer.err);
+    let page = std::fs::read_to_string(out.join("report.html")).unwrap();
+    assert!(page.contains(note), "the page must say so, too");
+}
+
+#[test]
 fn what_cannot_be_tuned_is_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     for (options, expected) in [

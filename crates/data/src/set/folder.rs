@@ -2,15 +2,21 @@
 
 use super::load::{LoadError, Loaded};
 use super::test_rows::{test_rows, train_first};
+use super::unread_images::unread_images;
 use crate::decode::picture::picture;
 use crate::decode::{Flaw, Source};
 use fedtvd_core::train::{Samples, Values};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Whether a folder has training and test images apart.
+pub(crate) fn is_divided(folder: &Path) -> bool {
+    ["train", "test"].iter().all(|part| folder.join(part).is_dir())
+}
+
 pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
     let (train, apart) = (folder.join("train"), folder.join("test"));
-    let divided = train.is_dir() && apart.is_dir();
+    let divided = is_divided(folder);
     let class_names: Vec<String> = names(if divided { &train } else { folder })?
         .into_iter()
         .filter(|(_, dir)| *dir)
@@ -49,7 +55,7 @@ pub(crate) fn load(folder: &Path, test: f64) -> Result<Loaded, LoadError> {
     let normal = vec![(0.0, 1.0); shape[0]];
     let values = Values::bytes(pixels, &normal);
     let samples = Samples::new(shape, class_names.len(), values, labels, train)?;
-    let notes = passed_over.note().into_iter().collect();
+    let notes = passed_over.note().into_iter().chain(unread_images(folder, &class_names)?).collect();
     Ok(Loaded { samples: Arc::new(samples), normal, groups: None, class_names, notes, table: None })
 }
 
@@ -92,7 +98,7 @@ fn listed(
         let folder = folder.join(name);
         for (name, _) in names(&folder)?.into_iter().filter(|(_, dir)| !dir) {
             let path = folder.join(&name);
-            if name.to_lowercase().ends_with(".png") {
+            if is_image(&name) {
                 files.push((path, class));
             } else {
                 passed_over.add(path);
@@ -109,7 +115,7 @@ pub fn images(folder: &Path) -> Result<Vec<PathBuf>, Flaw> {
         let path = folder.join(&name);
         if is_folder {
             found.extend(images(&path).unwrap_or_default());
-        } else if name.to_lowercase().ends_with(".png") {
+        } else if is_image(&name) {
             found.push(path);
         }
     }
@@ -119,8 +125,13 @@ pub fn images(folder: &Path) -> Result<Vec<PathBuf>, Flaw> {
     Ok(found)
 }
 
+/// Whether a file is read, by its name.
+pub(super) fn is_image(name: &str) -> bool {
+    name.to_lowercase().ends_with(".png")
+}
+
 /// What is in a folder, by name, and whether it is a folder itself.
-fn names(folder: &Path) -> Result<Vec<(String, bool)>, Flaw> {
+pub(super) fn names(folder: &Path) -> Result<Vec<(String, bool)>, Flaw> {
     let unreadable = |error: std::io::Error| flaw(folder, "a readable folder", error.to_string());
     let mut names = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(unreadable)? {
@@ -140,12 +151,12 @@ fn flaw(path: &Path, expected: &str, found: String) -> Flaw {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::decode::picture::png;
     use std::fs;
 
-    fn put(folder: &Path, name: &str, shape: [usize; 3], pixel: u8) {
+    pub(crate) fn put(folder: &Path, name: &str, shape: [usize; 3], pixel: u8) {
         let path = folder.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, png(shape, &vec![pixel; shape.iter().product()]).unwrap()).unwrap();

@@ -182,22 +182,6 @@ impl DataOptions {
         Ok(loaded)
     }
 
-    /// Notes on columns that are named although the data is not a table.
-    fn without_effect(&self) -> Vec<String> {
-        let table = self.is_table_file();
-        let label = Some(self.label.as_str()).filter(|label| *label != Self::default().label);
-        let schema = self.schema.as_ref().map(|path| path.display().to_string());
-        let idle = [("label", label), ("group", self.group.as_deref()), ("schema", schema.as_deref())];
-        let note = |(key, name): (&str, Option<&str>)| {
-            Some(format!(
-                "data.{key} = {} has no effect: {} is not a CSV file",
-                name.filter(|_| !table)?,
-                self.set
-            ))
-        };
-        idle.into_iter().filter_map(note).collect()
-    }
-
     fn by_path(&self, path: &Path, schema: Option<&Schema>) -> Result<Loaded, LoadError> {
         if npy::Site::at(path) {
             npy::Site::load(path)
@@ -275,13 +259,6 @@ pub(crate) fn by_name(entry: &Entry, places: &Places) -> Result<Loaded, LoadErro
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_column_named_for_data_that_is_not_a_table_gets_a_note() {
-        let options = DataOptions { group: Some("ward".to_owned()), ..DataOptions::default() };
-        let notes = options.load(&Places::new(None)).unwrap().notes;
-        assert_eq!(notes, ["data.group = ward has no effect: fmnist-mini is not a CSV file"]);
-    }
 
     #[test]
     fn images_are_not_shifted_by_their_whole_width() {

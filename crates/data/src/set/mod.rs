@@ -14,7 +14,9 @@ mod npy;
 mod places;
 mod table;
 mod test_rows;
+mod unread_images;
 mod verify;
+mod without_effect;
 
 pub use catalogue::{ALL, Archive, Entry, Part, named};
 pub use fetch::{FetchError, Progress, fetch};

@@ -37,18 +37,32 @@ pub enum GridError {
     #[error(transparent)]
     Strategy(#[from] NotationError),
     /// An invalid combination.
-    #[error("{}: {error}", .setting.join(", "))]
-    Experiment {
-        /// Which combination.
-        setting: Vec<String>,
-        /// Why it is invalid.
-        error: ExperimentError,
-    },
+    #[error(transparent)]
+    Combination(#[from] InvalidCombination),
+}
+
+/// A combination that is not a valid experiment.
+#[derive(Clone, Debug, PartialEq, Error)]
+#[error("{}: {error}", .setting.join(", "))]
+pub struct InvalidCombination {
+    /// What the axes set, without strategy and seed.
+    pub setting: Vec<String>,
+    /// Why it is invalid.
+    pub error: ExperimentError,
 }
 
 /// Every combination, seeds outermost and strategies innermost, so that complete comparisons finish early. A strategy's
 /// parameter is passed to the strategies that have it; combinations with the same configuration run once.
 pub fn cells(base: &Config, axes: &[Axis]) -> Result<Vec<Cell>, GridError> {
+    let (cells, invalid) = valid_cells(base, axes)?;
+    invalid.into_iter().next().map_or(Ok(cells), |invalid| Err(invalid.into()))
+}
+
+/// The same without the combinations that are not valid experiments, which are returned, too.
+pub(crate) fn valid_cells(
+    base: &Config,
+    axes: &[Axis],
+) -> Result<(Vec<Cell>, Vec<InvalidCombination>), GridError> {
     swept(axes)?;
     let mut order: Vec<&Axis> = axes.iter().collect();
     order.sort_by_key(|axis| match axis.path.as_str() {
@@ -62,14 +76,16 @@ pub fn cells(base: &Config, axes: &[Axis]) -> Result<Vec<Cell>, GridError> {
             |one: &Combination| axis.choices.iter().map(|choice| one.and(axis.line, choice)).collect();
         combinations = combinations.iter().flat_map::<Vec<Combination>, _>(extended).collect();
     }
-    let (mut cells, mut seen) = (Vec::new(), BTreeSet::new());
+    let (mut cells, mut seen, mut invalid) = (Vec::new(), BTreeSet::new(), Vec::new());
     for combination in combinations {
-        let cell = combination.cell(base)?;
-        if seen.insert(cell.folder.clone()) {
-            cells.push(cell);
+        match combination.cell(base) {
+            Ok(cell) => cells.extend(seen.insert(cell.folder.clone()).then_some(cell)),
+            // Other seeds make no difference.
+            Err(GridError::Combination(one)) => invalid.extend((!invalid.contains(&one)).then_some(one)),
+            Err(error) => return Err(error),
         }
     }
-    Ok(cells)
+    Ok((cells, invalid))
 }
 
 /// The full paths of the keys that a sweep's lists set; two lists must not set the same key.
@@ -116,7 +132,7 @@ impl Combination {
             .collect();
         let name = config.get("name");
         let mut config = config.canonical()?;
-        let wrong = |error| GridError::Experiment { setting: setting.clone(), error };
+        let wrong = |error| InvalidCombination { setting: setting.clone(), error };
         let experiment = Experiment::of(&config).map_err(wrong)?;
         let folder = folder(&config, &experiment);
         // The name appears in reports but does not identify the run.

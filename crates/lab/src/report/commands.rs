@@ -1,7 +1,7 @@
 //! The commands that reproduce a setting's runs, without directories and worker counts.
 
 use crate::runs::setting::Setting;
-use fedtvd_run::configuration::{Config, Value};
+use fedtvd_run::configuration::{Config, Value, no_effect};
 
 /// One command for each `strategy.mode`.
 pub fn commands(setting: &Setting) -> Vec<String> {
@@ -20,7 +20,10 @@ pub fn commands(setting: &Setting) -> Vec<String> {
 
 fn command(setting: &Setting, mode: &str, labels: &[&str]) -> String {
     let plain = Config::default();
-    let changed = |(path, value): &&(&'static str, Value)| plain.get(path) != *value;
+    let config = setting.strategies.iter().find_map(|strategy| Some(&strategy.records.first()?.config));
+    // A comparison refuses keys without effect, such as those of a federation only.
+    let has_effect = |path: &str| config.is_none_or(|config| no_effect(config, path).is_none());
+    let changed = |(path, value): &&(&'static str, Value)| plain.get(path) != *value && has_effect(path);
     let mut changes: Vec<String> = setting
         .values
         .iter()

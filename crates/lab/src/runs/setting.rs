@@ -5,7 +5,6 @@ use crate::runs::record::Record;
 use fedtvd_core::rules::notation;
 use fedtvd_core::settings::ParamKind;
 use fedtvd_core::strategy::ALL;
-use fedtvd_run::attack;
 use fedtvd_run::configuration::{Config, Key, Value, keys, overruled};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,33 +87,8 @@ fn values(config: &Config) -> Values {
     };
     let keys = keys::ALL
         .iter()
-        .filter(|key| shared(key.path(), &key.param.kind) && unused(config, key.path()).is_none());
+        .filter(|key| shared(key.path(), &key.param.kind) && overruled(config, key.path()).is_none());
     keys.map(|key| (key.path(), config.get(key.path()))).collect()
-}
-
-/// The key whose value leaves this one without influence, if there is one: the kind of split or of attack, the mode, the
-/// optimiser or the schedule.
-pub fn unused(config: &Config, path: &str) -> Option<&'static str> {
-    let split = |users: &[&str]| ("split.kind", users.contains(&config.get("split.kind").bare().as_str()));
-    let attack = |uses: fn(&attack::Spec) -> bool| {
-        let kind = config.get("attack.kind").bare();
-        ("attack.kind", attack::ALL.iter().any(|spec| spec.name == kind && uses(spec)))
-    };
-    let (kind, used) = match path {
-        "split.alpha" => split(&["dirichlet", "hsu", "correlated"]),
-        "split.self_balancing" => split(&["dirichlet"]),
-        "split.shards" => split(&["shards"]),
-        "split.labels" => split(&["labels"]),
-        "split.beta" => split(&["quantity"]),
-        "split.correlation" | "split.spread" | "split.alpha_even" => split(&["correlated"]),
-        "split.file" => split(&["file"]),
-        "strategy.screen" => ("strategy.mode", config.get("strategy.mode").bare() == "hardened"),
-        "attack.clients" | "cohort.liars" => attack(|_| true),
-        "attack.scale" => attack(|spec| spec.scale.is_some()),
-        "attack.size" => attack(attack::Spec::sized),
-        _ => return overruled(config, path),
-    };
-    (!used).then_some(kind)
 }
 
 /// Orders settings by the first key in which they differ: numbers by value, everything else as text.

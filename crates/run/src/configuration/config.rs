@@ -34,6 +34,14 @@ pub enum ConfigError {
         /// The nearest key.
         nearest: String,
     },
+    /// A table that does not exist.
+    #[error("{place}there is no table [{table}]; the tables are {}", tables().join(", "))]
+    UnknownTable {
+        /// The line in the file.
+        place: String,
+        /// What the user wrote.
+        table: String,
+    },
     /// A name without a table that exists in several tables.
     #[error("{name} could be {first} or {second}; write it with its table")]
     Ambiguous {
@@ -72,6 +80,13 @@ impl Config {
             match value.get_ref() {
                 // Only `sweep` and `tune` read these tables.
                 DeValue::Table(_) if TABLES.contains(&path.as_str()) => {}
+                DeValue::Table(inner)
+                    if inner.is_empty()
+                        && !path.starts_with("strategy.")
+                        && !tables().contains(&path.as_str()) =>
+                {
+                    return Err(ConfigError::UnknownTable { place, table: path });
+                }
                 DeValue::Table(inner) => self.read(text, &format!("{path}."), inner)?,
                 other => {
                     let expected = "text, a number, true, false or a list";
@@ -180,6 +195,14 @@ impl Config {
     }
 }
 
+/// The tables of a configuration.
+fn tables() -> Vec<&'static str> {
+    let mut tables: Vec<&str> =
+        keys::ALL.iter().filter_map(|key| Some(key.path().split_once('.')?.0)).chain(TABLES).collect();
+    tables.dedup();
+    tables
+}
+
 /// The line, counted from 1, of a byte in a text.
 pub(crate) fn line_of(text: &str, byte: usize) -> usize {
     text[..byte].matches('\n').count() + 1
@@ -212,6 +235,17 @@ mod tests {
             refusal("seed = 1\n[split]\nalhpa = 0.1\n"),
             "line 3: there is no key split.alhpa; did you mean split.alpha?"
         );
+    }
+
+    #[test]
+    fn a_table_that_does_not_exist_is_refused_even_if_it_is_empty() {
+        let tables =
+            "data, split, cohort, local, model, labels, evaluation, stop, attack, strategy, sweep, tune";
+        let expected = format!("line 2: there is no table [lcoal]; the tables are {tables}");
+        assert_eq!(refusal("[data]\n[lcoal]\n"), expected);
+        for name in tables.split(", ") {
+            assert!(Config::parse(&format!("[{name}]\n")).is_ok(), "{name}");
+        }
     }
 
     #[test]

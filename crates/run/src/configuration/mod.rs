@@ -3,6 +3,7 @@
 
 pub(crate) mod axes;
 pub(crate) mod config;
+pub(crate) mod effects;
 pub(crate) mod evaluation;
 pub(crate) mod experiment;
 pub(crate) mod federation;
@@ -17,10 +18,11 @@ pub(crate) mod value;
 
 pub use axes::{Axis, axes, tuned_axes};
 pub use config::{Config, ConfigError};
+pub use effects::{no_effect, overruled};
 pub use evaluation::{EvaluationOptions, Metric};
 pub use experiment::{Experiment, ExperimentError};
 pub use keys::Key;
 pub use liars::{Liars, LiarsError};
 pub use reference::{ClassMismatch, ReferenceSource};
-pub use training::{TrainingError, overruled};
+pub use training::TrainingError;
 pub use value::Value;

@@ -1,6 +1,7 @@
 //! Local training of a configuration: optimiser, clipping, label smoothing and schedule, and which keys go together.
 
 use crate::configuration::config::Config;
+use crate::configuration::effects::{USERS, overruled};
 use crate::configuration::experiment::{flag, number, text, whole};
 use fedtvd_core::rules::Strategy;
 use fedtvd_core::train::{Adam, Decay, Local, Optimizer, Schedule, Sgd};
@@ -10,20 +11,6 @@ use thiserror::Error;
 pub(crate) const SCHEDULES: &[&str] = &["constant", EXPONENTIAL, "step", "cosine"];
 /// The default, which is constant unless `local.round_decay` is set.
 pub(crate) const EXPONENTIAL: &str = "exponential";
-
-/// Keys that only some values of another key use: the key, the other one, and those values.
-const USERS: [(&str, &str, &[&str]); 10] = [
-    ("local.momentum", "local.optimizer", &["sgd"]),
-    ("local.nesterov", "local.optimizer", &["sgd"]),
-    ("local.beta1", "local.optimizer", &["adam", "adamw"]),
-    ("local.beta2", "local.optimizer", &["adam", "adamw"]),
-    ("local.eps", "local.optimizer", &["adam", "adamw"]),
-    ("local.round_decay", "local.schedule", &[EXPONENTIAL]),
-    ("local.step_every", "local.schedule", &["step"]),
-    ("local.step_factor", "local.schedule", &["step"]),
-    ("local.cosine_rounds", "local.schedule", &["cosine"]),
-    ("local.cosine_floor", "local.schedule", &["cosine"]),
-];
 
 /// Why the keys of local training do not go together.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -84,12 +71,6 @@ pub enum TrainingError {
     },
 }
 
-/// The key of local training whose value leaves this one without effect, if there is one.
-pub fn overruled(config: &Config, path: &str) -> Option<&'static str> {
-    let (_, by, users) = USERS.iter().find(|(key, _, _)| *key == path)?;
-    (!users.contains(&text(config, by).as_str())).then_some(by)
-}
-
 /// How clients train with this strategy.
 pub(crate) fn local(config: &Config, strategy: &Strategy) -> Result<Local, TrainingError> {
     check_effects(config)?;
@@ -111,12 +92,10 @@ pub(crate) fn local(config: &Config, strategy: &Strategy) -> Result<Local, Train
 
 /// A run directory lists every key, so a key counts as given if it differs from its default.
 fn check_effects(config: &Config) -> Result<(), TrainingError> {
-    let default = Config::default();
-    for (path, by, users) in USERS {
-        let value = config.get(path);
-        if overruled(config, path).is_some() && value != default.get(path) {
-            let (given, chosen) =
-                (format!("{path} = {}", value.bare()), format!("{by} = {}", text(config, by)));
+    for (path, by, users) in USERS.into_iter().filter(|(path, _, _)| path.starts_with("local.")) {
+        if overruled(config, path).is_some() && config.changes_key(path) {
+            let given = format!("{path} = {}", config.get(path).bare());
+            let chosen = format!("{by} = {}", text(config, by));
             return Err(TrainingError::NoEffect { given, chosen, users });
         }
     }

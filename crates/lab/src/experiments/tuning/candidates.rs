@@ -1,6 +1,6 @@
 //! The candidates of each strategy: all combinations of the grid's values, each with every tuning seed.
 
-use crate::experiments::grid::{Cell, GridError, cells, swept};
+use crate::experiments::grid::{Cell, GridError, InvalidCombination, swept, valid_cells};
 use fedtvd_run::configuration::{Axis, Config, ConfigError, Experiment, ExperimentError, Value};
 use std::collections::BTreeSet;
 use thiserror::Error;
@@ -25,6 +25,26 @@ pub struct TunedStrategy {
     pub name: String,
     /// Its candidates, in the order of the grid.
     pub candidates: Vec<Candidate>,
+    /// The combinations that it cannot train with, but other strategies can.
+    pub left_out: Vec<InvalidCombination>,
+}
+
+impl TunedStrategy {
+    /// Notes on the combinations that are left out, one for each reason.
+    pub fn notes(&self) -> Vec<String> {
+        let mut reasons: Vec<(String, usize)> = Vec::new();
+        for reason in self.left_out.iter().map(|left_out| left_out.error.to_string()) {
+            match reasons.iter_mut().find(|(known, _)| *known == reason) {
+                Some((_, count)) => *count += 1,
+                None => reasons.push((reason, 1)),
+            }
+        }
+        let all = self.candidates.len() + self.left_out.len();
+        let note = |(reason, count): &(String, usize)| {
+            format!("{} is tuned without {count} of the {all} combinations: {reason}", self.name)
+        };
+        reasons.iter().map(note).collect()
+    }
 }
 
 /// Why there is nothing to tune.
@@ -103,6 +123,18 @@ pub fn candidates(
         }
         all.push(found);
     }
+    let without_any = all.iter().find(|strategy| strategy.candidates.is_empty());
+    let of_all = |invalid: &&InvalidCombination| {
+        let is_same = |other: &InvalidCombination| other.setting == invalid.setting;
+        all.iter().all(|strategy| strategy.left_out.iter().any(is_same))
+    };
+    let mut invalid = all.iter().flat_map(|strategy| &strategy.left_out);
+    // What no strategy can train with is a mistake in the grid.
+    if let Some(invalid) =
+        without_any.and_then(|strategy| strategy.left_out.first()).or_else(|| invalid.find(of_all))
+    {
+        return Err(GridError::from(invalid.clone()).into());
+    }
     let params = swept(grid)?.into_iter().filter_map(|path| Some(path.strip_prefix("strategy.")?.to_owned()));
     for param in params {
         let bare = param.rsplit('.').next().unwrap_or(&param).to_owned();
@@ -133,7 +165,7 @@ fn of_strategy(
         axis("strategy.name", vec![Value::Text(name.to_owned())]),
     ];
     let axes: Vec<Axis> = grid.iter().cloned().chain(own).collect();
-    let cells = cells(&config, &axes)?;
+    let (cells, left_out) = valid_cells(&config, &axes)?;
     // Seeds are outermost, and every seed has the same combinations.
     let count = cells.len() / seeds.len().max(1);
     let candidate = |place: usize| {
@@ -145,7 +177,7 @@ fn of_strategy(
         Ok(Candidate { label: first.experiment.run.strategy.label.clone(), setting, config, cells })
     };
     let candidates = (0..count).map(candidate).collect::<Result<_, TuningError>>()?;
-    Ok(TunedStrategy { name: name.to_owned(), candidates })
+    Ok(TunedStrategy { name: name.to_owned(), candidates, left_out })
 }
 
 #[cfg(test)]
@@ -180,6 +212,32 @@ mod tests {
             }
             assert!(Experiment::of(&candidate.config).unwrap().evaluation.test);
         }
+    }
+
+    #[test]
+    fn a_combination_that_only_some_strategies_can_train_with_is_left_out_for_the_others() {
+        let grid = ["local.optimizer=sgd,adam", "local.lr=0.01,0.1"];
+        let all = found(&["fedavg", "scaffold"], &grid).unwrap();
+        let counts: Vec<usize> = all.iter().map(|strategy| strategy.candidates.len()).collect();
+        assert_eq!(counts, [4, 2]);
+        for candidate in &all[1].candidates {
+            assert!(candidate.setting.iter().any(|word| word.contains("sgd")), "{:?}", candidate.setting);
+            assert_eq!(candidate.cells.len(), 2);
+        }
+        assert_eq!(all[0].notes(), Vec::<String>::new());
+        let notes = all[1].notes();
+        let note = "scaffold is tuned without 2 of the 4 combinations: scaffold cannot train with local.optimizer = adam: ";
+        assert!(notes.len() == 1 && notes[0].starts_with(note), "{notes:?}");
+    }
+
+    #[test]
+    fn a_combination_that_no_strategy_can_train_with_is_refused() {
+        let refusal = |strategies: &[&str], grid: &[&str]| found(strategies, grid).unwrap_err().to_string();
+        let idle = ["local.optimizer=sgd,adam", "local.beta1=0.8,0.9"];
+        let error = refusal(&["fedavg", "scaffold"], &idle);
+        assert!(error.contains("local.beta1 = 0.8 has no effect with local.optimizer = sgd"), "{error}");
+        let error = refusal(&["fedavg", "scaffold"], &["local.optimizer=adam"]);
+        assert!(error.contains("scaffold cannot train with local.optimizer = adam"), "{error}");
     }
 
     #[test]
