@@ -16,7 +16,7 @@ use fedtvd_lab::experiments::tuning::candidates::{
 };
 use fedtvd_lab::experiments::tuning::search::{Choice, Search, SearchError};
 use fedtvd_lab::report::findings::{Report, ReportOptions};
-use fedtvd_lab::report::tuning::{tuning_notes, tuning_table};
+use fedtvd_lab::report::tuning::{edge_notes, tuning_notes, tuning_table};
 use fedtvd_lab::runs::collection::Collection;
 use fedtvd_lab::stats::row::StrategySummary;
 use fedtvd_lab::stats::summary::SummaryOptions;
@@ -188,6 +188,11 @@ impl Tune {
                 search.planned_rounds()
             ));
         }
+        if let Some(factor) = self.halving.filter(|_| !self.quiet() && search.steps() < 2) {
+            eprint_line(format_args!(
+                "note: --halving {factor} has no effect: a {factor}th of the rounds is too short, or there are at most {factor} candidates"
+            ));
+        }
         while let Some(cells) = search.next_cells().map_err(failure)? {
             let statuses = self.run(sweep, &cells);
             search.judge(&cells, &statuses).map_err(failure)?;
@@ -250,6 +255,8 @@ impl Tune {
         let notes = tuning_notes(choices, plan.evaluation.metric, plan.tuning_seeds.len());
         let notes: Vec<String> =
             notes.into_iter().chain(plan.strategies.iter().flat_map(TunedStrategy::notes)).collect();
+        let edges = edge_notes(choices, &plan.grid);
+        let notes = [notes, edges.clone()].concat();
         collection.settings.iter_mut().for_each(|setting| setting.notes.extend(notes.clone()));
         let names: Vec<String> = choices.iter().map(|choice| choice.strategy.clone()).collect();
         let options = ReportOptions {
@@ -272,7 +279,8 @@ impl Tune {
             report: &page,
         };
         self.output.answer(&view, || {
-            tuning_table(choices, plan.evaluation.metric) + "\n" + &result_text(part, &page)
+            let edges: String = edges.iter().map(|note| format!("{note}\n")).collect();
+            tuning_table(choices, plan.evaluation.metric) + &edges + "\n" + &result_text(part, &page)
         })?;
         if self.open { open(&page) } else { Ok(()) }
     }

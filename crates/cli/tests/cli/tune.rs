@@ -76,6 +76,12 @@ fn halving_chooses_the_same_with_fewer_rounds_and_resumes_after_its_runs_were_ex
         assert!(few["rounds"].as_u64() < all["rounds"].as_u64(), "{few}");
     }
     assert_eq!(all["summary"], few["summary"]);
+    for run in std::fs::read_dir(halved.join("tuning")).unwrap() {
+        assert!(
+            !run.unwrap().path().join("predictions.npy").exists(),
+            "a tuning run never reads the test set"
+        );
+    }
     let again = document(&tune(&halved, &[&options[..], &["--halving", "3"]].concat()));
     assert_eq!(again, few);
 }

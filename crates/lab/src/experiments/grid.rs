@@ -36,6 +36,9 @@ pub enum GridError {
     /// An invalid strategy.
     #[error(transparent)]
     Strategy(#[from] NotationError),
+    /// More combinations than anybody can run.
+    #[error("the grid has more than {MOST_CELLS} combinations; shorten its lists, or run several grids")]
+    Many,
     /// An invalid combination.
     #[error(transparent)]
     Combination(#[from] InvalidCombination),
@@ -51,6 +54,9 @@ pub struct InvalidCombination {
     pub error: ExperimentError,
 }
 
+/// Most combinations of a grid; guards against typing errors.
+const MOST_CELLS: usize = 100_000;
+
 /// Every combination, seeds outermost and strategies innermost, so that complete comparisons finish early. A strategy's
 /// parameter is passed to the strategies that have it; combinations with the same configuration run once.
 pub fn cells(base: &Config, axes: &[Axis]) -> Result<Vec<Cell>, GridError> {
@@ -64,6 +70,10 @@ pub(crate) fn valid_cells(
     axes: &[Axis],
 ) -> Result<(Vec<Cell>, Vec<InvalidCombination>), GridError> {
     swept(axes)?;
+    let count = axes.iter().try_fold(1usize, |count, axis| count.checked_mul(axis.choices.len()));
+    if count.is_none_or(|count| count > MOST_CELLS) {
+        return Err(GridError::Many);
+    }
     let mut order: Vec<&Axis> = axes.iter().collect();
     order.sort_by_key(|axis| match axis.path.as_str() {
         "seed" => 0,
@@ -166,6 +176,17 @@ mod tests {
 
     fn labels(cells: &[Cell]) -> Vec<(String, u64)> {
         cells.iter().map(|cell| (cell.experiment.run.strategy.label.clone(), cell.experiment.seed)).collect()
+    }
+
+    #[test]
+    fn a_grid_of_too_many_combinations_is_refused_before_it_is_made() {
+        let axis = |path: &str| Axis::of(&format!("{path}={}", vec!["1"; 2000].join(","))).unwrap();
+        let axes = ["local.lr", "rounds", "local.epochs", "seed"].map(axis);
+        let error = cells(&Config::default(), &axes).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "the grid has more than 100000 combinations; shorten its lists, or run several grids"
+        );
     }
 
     #[test]

@@ -68,6 +68,17 @@ pub enum TuningError {
     /// A parameter that no strategy has.
     #[error("{0} has no effect: none of the strategies has it")]
     NoEffect(String),
+    /// A parameter that a strategy's name sets.
+    #[error("{0} sets {1} itself, which the grid tunes; leave it out of the name, or out of the grid")]
+    SetByName(String, String),
+    /// Too few rounds to evaluate a candidate.
+    #[error("rounds = {rounds} is below evaluation.every = {every}: no candidate would be evaluated")]
+    NotEvaluated {
+        /// The rounds of each run.
+        rounds: u32,
+        /// After how many of them the model is evaluated.
+        every: u32,
+    },
     /// A seed that is used for tuning and for the result.
     #[error("seed {0} is used for tuning and for the result; they must be different seeds")]
     SharedSeed(u64),
@@ -110,6 +121,10 @@ pub fn candidates(
         }
     }
     let base = with_holdouts(config)?;
+    let Experiment { rounds, evaluation, .. } = Experiment::of(&base.with_strategy("fedavg"))?;
+    if rounds < evaluation.every {
+        return Err(TuningError::NotEvaluated { rounds, every: evaluation.every });
+    }
     let mut all: Vec<TunedStrategy> = Vec::new();
     let mut labels = BTreeSet::new();
     for name in strategies {
@@ -137,8 +152,11 @@ pub fn candidates(
     }
     let params = swept(grid)?.into_iter().filter_map(|path| Some(path.strip_prefix("strategy.")?.to_owned()));
     for param in params {
-        let bare = param.rsplit('.').next().unwrap_or(&param).to_owned();
-        let takes = |candidate: &Candidate| candidate.label.contains(&format!(":{bare}="));
+        let word = format!(":{}=", param.rsplit('.').next().unwrap_or(&param));
+        if let Some(strategy) = all.iter().find(|strategy| strategy.name.contains(&word)) {
+            return Err(TuningError::SetByName(strategy.name.clone(), format!("strategy.{param}")));
+        }
+        let takes = |candidate: &Candidate| candidate.label.contains(&word);
         if !all.iter().flat_map(|strategy| &strategy.candidates).any(takes) {
             return Err(TuningError::NoEffect(format!("strategy.{param}")));
         }
@@ -170,10 +188,13 @@ fn of_strategy(
     let count = cells.len() / seeds.len().max(1);
     let candidate = |place: usize| {
         let first = &cells[place];
-        let setting = first.setting.iter().filter(|word| !word.starts_with("strategy.")).cloned().collect();
+        let setting: Vec<String> =
+            first.setting.iter().filter(|word| !word.starts_with("strategy.")).cloned().collect();
         let mut config = first.config.clone();
         config.set("evaluation.test=true")?;
-        let cells = (0..seeds.len()).map(|seed| cells[seed * count + place].clone()).collect();
+        let of_seed =
+            |seed: usize| Cell { setting: Clone::clone(&setting), ..cells[seed * count + place].clone() };
+        let cells = (0..seeds.len()).map(of_seed).collect();
         Ok(Candidate { label: first.experiment.run.strategy.label.clone(), setting, config, cells })
     };
     let candidates = (0..count).map(candidate).collect::<Result<_, TuningError>>()?;
@@ -248,6 +269,8 @@ mod tests {
             refusal("split.alpha=1,2"),
             "split.alpha cannot be tuned; all candidates train on the same split"
         );
+        let fixed = found(&["fedprox:mu=0.1", "fedavg"], &["strategy.mu=0.1,0.5"]).unwrap_err().to_string();
+        assert!(fixed.starts_with("fedprox:mu=0.1 sets strategy.mu itself"), "{fixed}");
         assert_eq!(refusal("strategy.mu=1,2"), "strategy.mu has no effect: none of the strategies has it");
         assert!(
             found(&["fedavg", "fedavg"], &["local.lr=1"]).unwrap_err().to_string().contains("listed twice")

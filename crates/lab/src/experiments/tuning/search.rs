@@ -121,6 +121,11 @@ impl<'a> Search<'a> {
         self.searches.iter().map(StrategySearch::planned_rounds).sum()
     }
 
+    /// Number of steps.
+    pub fn steps(&self) -> usize {
+        self.searches.iter().map(|search| search.rungs.len()).max().unwrap_or(0)
+    }
+
     /// The runs of the next step; `None` after the last one. Runs that exist are made as long as the step asks for.
     pub fn next_cells(&self) -> Result<Option<Vec<Cell>>, SearchError> {
         let cells: Vec<Cell> = self.searches.iter().flat_map(|search| search.cells(self.step)).collect();
