@@ -182,7 +182,7 @@ fn finished(comparison: &Comparison, statuses: &[RunStatus], out: &Path) -> Resu
             done.sort_by_key(|(strategy, _)| *strategy);
             Ok(done.into_iter().map(|(_, summary)| summary).collect())
         }
-        left => Err(unfinished(left)),
+        _ => Err(unfinished(statuses)),
     }
 }
 

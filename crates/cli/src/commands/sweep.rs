@@ -204,7 +204,7 @@ fn conclude(
     output.answer(&view, || text(&view, title.as_deref()))?;
     match (failed, left) {
         (0, 0) => usable(summaries(statuses)),
-        (0, left) => Err(unfinished(left)),
+        (0, _) => Err(unfinished(statuses)),
         (failed, _) => {
             Err(Failure::Work(anyhow!("{} failed; repeat the command to try again", plural(failed, "run"))))
         }
@@ -277,8 +277,12 @@ pub(crate) fn usable<'a>(runs: impl Iterator<Item = &'a Summary>) -> Result<(), 
 }
 
 /// The failure of a sweep or comparison that was stopped, or whose runs are running in another process.
-pub(crate) fn unfinished(left: usize) -> Failure {
-    Failure::Work(anyhow!("{} unfinished; repeat the command to resume", plural(left, "run")))
+pub(crate) fn unfinished(statuses: &[RunStatus]) -> Failure {
+    let count = |of: fn(&RunStatus) -> bool| statuses.iter().filter(|status| of(status)).count();
+    let elsewhere = count(|status| matches!(status, RunStatus::Elsewhere));
+    let left = count(|status| !matches!(status, RunStatus::Done(_)));
+    let why = if elsewhere > 0 { format!(" ({elsewhere} in use by another process)") } else { String::new() };
+    Failure::Work(anyhow!("{} unfinished{why}; repeat the command to resume", plural(left, "run")))
 }
 
 #[cfg(test)]

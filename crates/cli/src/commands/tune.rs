@@ -229,7 +229,7 @@ impl Tune {
         }
         match statuses.len() - summaries(&statuses).count() {
             0 => usable(summaries(&statuses))?,
-            left => return Err(unfinished(left)),
+            _ => return Err(unfinished(&statuses)),
         }
         Ok(names.into_iter().zip(all.iter().map(|cell| out.join(&cell.folder))).collect())
     }

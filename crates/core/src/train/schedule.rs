@@ -41,9 +41,9 @@ pub enum Decay {
     },
     /// Along half a period of a cosine.
     Cosine {
-        /// Round at which the floor is reached, counted from the first round of the run; more than those of warm-up.
+        /// Number of rounds over which it falls, those of warm-up included, and more than these; the round after them would have the floor.
         rounds: u32,
-        /// The last learning rate, as a fraction of the first.
+        /// What it falls towards, as a fraction of the first learning rate.
         floor: f64,
     },
 }

@@ -248,13 +248,13 @@ pub const ALL: &[Key] = &[
         "local.cosine_rounds",
         0,
         (0, 1_000_000),
-        "cosine: round at which the floor is reached, warm-up included; at least rounds, of longer runs too",
+        "cosine: number of rounds over which the learning rate falls to its floor, warm-up included; at least rounds",
     )),
     later(Param::number(
         "local.cosine_floor",
         0.0,
         Range::UNIT,
-        "cosine: the last learning rate, as a fraction of local.lr",
+        "cosine: what the learning rate falls towards, as a fraction of local.lr",
     )),
     later(Param {
         name: "local.class_weights",
