@@ -1,5 +1,6 @@
 //! A setting described in one line.
 
+use crate::runs::record::Record;
 use crate::runs::setting::{Setting, shown};
 use fedtvd_core::round::cohort_size;
 use fedtvd_run::attack::Attack;
@@ -13,9 +14,16 @@ pub fn heading(setting: &Setting) -> String {
         Some(Value::Whole(clients)) if kind != "natural" && kind != "file" => Some(*clients as usize),
         _ => None,
     };
-    let mut records = setting.strategies.iter().flat_map(|strategy| &strategy.records);
-    let hardened = records.all(|record| record.mode() != "paper");
-    describe(&|path| setting.value(path).cloned(), clients, hardened, &seeds(setting))
+    let records = || setting.strategies.iter().flat_map(|strategy| &strategy.records);
+    let hardened = records().all(|record| record.mode() != "paper");
+    let federated = records().all(Record::is_federation);
+    let value =
+        |path: &'static str| setting.value(path).filter(|_| !(federated && path == "split.kind")).cloned();
+    let clients = match federated {
+        true => records().map(|record| record.client_updates.len()).max(),
+        false => clients,
+    };
+    describe(&value, clients, hardened, &seeds(setting))
 }
 
 /// The same for a configuration that has not run yet.
@@ -48,6 +56,7 @@ fn describe(
         "shards" => format!("{} shards per client", text("split.shards")),
         "labels" => format!("{} labels per client", text("split.labels")),
         "iid" => "IID".to_owned(),
+        "" => "a federation".to_owned(),
         _ => kind,
     };
     let model = match value("model.layers") {
@@ -60,6 +69,7 @@ fn describe(
     let hardened = if hardened { " · hardened" } else { "" };
     let liars = liars(value).map_or(String::new(), |liars| format!(" · {liars}"));
     let (set, rounds) = (text("data.set"), text("rounds"));
+    let set = if set.is_empty() { "data of the sites".to_owned() } else { set };
     format!("{set} · {clients} · {split} · {model}{hardened}{liars} · {seeds} × {rounds} rounds")
 }
 
@@ -112,6 +122,9 @@ pub fn population(setting: &Setting) -> Option<String> {
             crate::stats::statistics::mean(known)
         ),
     };
-    let same = if setting.paired { "same split, initial model and cohorts for all · " } else { "" };
+    let federated =
+        setting.strategies.iter().flat_map(|strategy| &strategy.records).any(Record::is_federation);
+    let same =
+        if setting.paired && !federated { "same split, initial model and cohorts for all · " } else { "" };
     Some(format!("{same}{} per client{distance}", samples(least, most)))
 }

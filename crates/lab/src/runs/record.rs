@@ -254,6 +254,11 @@ impl Record {
         crate::stats::statistics::mean(&self.last)
     }
 
+    /// Whether its clients were on other machines, which do not report their split.
+    pub fn is_federation(&self) -> bool {
+        self.manifest.split_hash.is_empty()
+    }
+
     /// The value of `strategy.mode`: `paper` or `hardened`.
     pub fn mode(&self) -> String {
         crate::runs::setting::shown(&self.config.get("strategy.mode"))

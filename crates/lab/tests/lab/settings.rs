@@ -126,3 +126,15 @@ fn strategies_can_be_selected_and_unknown_ones_are_refused() {
     collection.keep(&["fedtvd".to_owned()]).unwrap();
     assert_eq!(collection.labels(), ["fedtvd"]);
 }
+
+#[test]
+fn the_heading_of_a_federation_names_its_sites_and_no_split() {
+    let mut record = run("fedavg", 1, &[0.5], &["data.set=\"\"", "cohort.fraction=1"]);
+    record.manifest.split_hash = String::new();
+    let heading = report(vec![record]).parts[0].heading.clone();
+    assert!(
+        heading.starts_with("data of the sites · 2 clients, 2 per round · a federation · lenet"),
+        "{heading}"
+    );
+    assert!(!heading.contains("same split") && !heading.contains("Dirichlet"), "{heading}");
+}
