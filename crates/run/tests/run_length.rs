@@ -169,7 +169,9 @@ fn a_rollback_leaves_no_best_model_of_a_discarded_round() {
         Some(5),
         &["rounds=5".to_owned()],
     );
-    let summary = finished(runner.unwrap().unwrap());
+    let runner = runner.unwrap().unwrap();
+    assert!(!out.join("best.safetensors").exists(), "before the next round, too");
+    let summary = finished(runner);
     let best = summary.best.unwrap();
     assert!(best.round <= 5);
     match best.model {
