@@ -61,7 +61,7 @@ pub(crate) struct Join {
     #[arg(long, value_name = "SECONDS")]
     give_up: Option<u64>,
     /// Only check whether this site could take part: read its data as the federation does, and report what is missing or
-    /// unknown
+    /// unknown, and what its policy does not allow
     #[arg(long)]
     check: bool,
     /// Only show what this site would agree to by joining, and what its policy does not allow
@@ -97,6 +97,8 @@ struct CheckView<'a> {
     /// The columns of which statistics would be sent.
     statistics: &'a [String],
     notes: &'a [String],
+    /// What the site's policy does not allow.
+    refused: Vec<String>,
 }
 
 /// The result of --dry-run.
@@ -130,7 +132,7 @@ impl<'a> AgreementView<'a> {
             training: found.training,
             holdout: found.holdout,
             sends: &found.disclosures,
-            refused: found.violations.iter().map(ToString::to_string).collect(),
+            refused: refused(found),
             policy,
         }
     }
@@ -138,14 +140,17 @@ impl<'a> AgreementView<'a> {
     fn text(&self, policy: &Policy) -> String {
         let Self { name, run, strategy, mode, rounds, epochs, model_values, training, holdout, .. } = self;
         let list = |items: &[String]| items.iter().map(|item| format!("  - {item}\n")).collect::<String>();
-        let refused = match self.refused.len() {
-            0 => "The site's policy allows all of it.\n".to_owned(),
-            _ => format!("Not allowed:\n{}", list(&self.refused)),
+        let (would, refused) = match self.refused.len() {
+            0 => ("It would send", "The site's policy allows all of it.\n".to_owned()),
+            _ => (
+                "It would send nothing but the reason why it does not take part. If its policy allowed all of it, it would send",
+                format!("Not allowed:\n{}", list(&self.refused)),
+            ),
         };
         format!(
             "As {name}, this site would take part in run {run}: {rounds} rounds of {strategy}, {mode} mode, {epochs} epochs per round on \
              {training} training samples ({holdout} held out), a model of {model_values} values.\n\
-             It would send:\n{}\
+             {would}:\n{}\
              {refused}\
              The policy:\n{}",
             list(self.sends),
@@ -249,28 +254,29 @@ impl Join {
             label: table.map(|table| table.label.as_str()),
             statistics: table.map_or(&[], |table| &table.statistics),
             notes: &found.notes,
+            refused: refused(&found),
         };
         self.output.answer(&view, || {
             let reads = table.map(|table| format!("{table}\n")).unwrap_or_default();
             let notes: String = view.notes.iter().map(|note| format!("note: {note}\n")).collect();
-            format!(
-                "{reads}{notes}{} can take part as client {}, with {} training samples and {} held out\n",
-                view.name, view.client, view.training, view.holdout
-            )
-        })
+            let (name, client) = (view.name, view.client);
+            let samples = format!("{} training samples and {} held out", view.training, view.holdout);
+            match view.refused.as_slice() {
+                [] => format!("{reads}{notes}{name} can take part as client {client}, with {samples}\n"),
+                refused => {
+                    let refused: String = refused.iter().map(|why| format!("not allowed: {why}\n")).collect();
+                    format!("{reads}{notes}{refused}{name} (client {client}) has {samples}\n")
+                }
+            }
+        })?;
+        check_allowed(&view.refused)
     }
 
     fn agreed(&self, options: &client::Options) -> Result<(), Failure> {
         let found = client::check(options).map_err(failure)?;
         let view = AgreementView::of(&found, &options.policy);
         self.output.answer(&view, || view.text(&options.policy))?;
-        match view.refused.len() {
-            0 => Ok(()),
-            refused => Err(Failure::Work(anyhow!(
-                "the site's policy does not allow {} of this; this client would not take part",
-                plural(refused, "part")
-            ))),
-        }
+        check_allowed(&view.refused)
     }
 
     /// What the site agrees to, and where it says so.
@@ -335,6 +341,22 @@ impl Join {
                  fedtvd join --request NAME --identity DIR"
             ))),
         }
+    }
+}
+
+/// What the site's policy does not allow, as sentences.
+fn refused(found: &Checked) -> Vec<String> {
+    found.violations.iter().map(ToString::to_string).collect()
+}
+
+/// Fails if the site's policy does not allow something.
+fn check_allowed(refused: &[String]) -> Result<(), Failure> {
+    match refused.len() {
+        0 => Ok(()),
+        refused => Err(Failure::Work(anyhow!(
+            "the site's policy does not allow {} of this; this client would not take part",
+            plural(refused, "part")
+        ))),
     }
 }
 

@@ -146,10 +146,17 @@ fn agreements(server: &str, data: &str, identity: &str, state: &str) {
     let refused = fedtvd(&[&join[..], &["--policy", &narrow]].concat());
     assert_eq!(refused.code, 1, "{}", refused.out);
     for part in
-        ["1 epochs (epochs = 0)", "(min-samples = 1000000)", "It would send:\n  - at enrolment: number of"]
+        ["1 epochs (epochs = 0)", "(min-samples = 1000000)", "it would send:\n  - at enrolment: number of"]
     {
         assert!(refused.out.contains(part), "{}", refused.out);
     }
+    assert!(refused.out.contains("It would send nothing but the reason"), "{}", refused.out);
+    assert!(!refused.out.contains("a model of 0 values"), "{}", refused.out);
+    let check = ["join", server, data, "--identity", identity, "--state", state, "--check"];
+    assert_eq!(fedtvd(&check).code, 0);
+    let refused = fedtvd(&[&check[..], &["--policy", &narrow]].concat());
+    assert!(refused.code == 1 && refused.out.contains("(min-samples = 1000000)"), "{}", refused.out);
+    assert!(!refused.out.contains("can take part"), "{}", refused.out);
 }
 
 #[test]

@@ -173,9 +173,9 @@ impl Coordinator {
         }
     }
 
-    /// The label statistic that clients are asked for first.
-    pub(crate) fn asks(&self) -> Ask {
-        self.survey(&self.inner()).ask
+    /// What clients are asked first.
+    pub(crate) fn first_survey(&self) -> Survey {
+        self.survey(&self.inner())
     }
 
     /// Publishes the result of the last round, for status requests.

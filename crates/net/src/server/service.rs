@@ -241,6 +241,7 @@ impl Federation for FederationService {
             wire::agree(*oldest, *newest, version, local).map_err(|error| refuse.because(&error.into()))?;
         self.coordinator.note_contact(&member, None).map_err(|refusal| refuse.because(&refusal))?;
         let terms = &self.coordinator.terms;
+        let survey = self.coordinator.first_survey();
         let mut welcome = Response::new(wire::Welcome {
             protocol,
             run: terms.run_id.clone(),
@@ -255,9 +256,10 @@ impl Federation for FederationService {
             classes: terms.class_names.clone(),
             version: VERSION.to_owned(),
             schema: terms.tables.as_ref().map_or_else(String::new, |tables| tables.text()),
-            ask: serde_json::to_string(&self.coordinator.asks()).unwrap_or_default(),
+            ask: serde_json::to_string(&survey.ask).unwrap_or_default(),
             epochs: terms.run.local.epochs,
             clients_evaluate: terms.clients_evaluate,
+            reference: serde_json::to_string(&survey.reference).unwrap_or_default(),
         });
         welcome.metadata_mut().insert(LEASE, self.coordinator.ledger.lease.into());
         Ok(welcome)

@@ -68,6 +68,10 @@ pub struct Welcome {
     /// Whether clients evaluate models on their hold-outs, since the server has no test set.
     #[prost(bool, tag = "16")]
     pub clients_evaluate: bool,
+    /// The reference distribution of the first survey, as JSON (see Survey), so that a site can decide before it takes part.
+    /// Empty from servers older than this field.
+    #[prost(string, tag = "17")]
+    pub reference: ::prost::alloc::string::String,
 }
 /// A client's statistics of its table's columns of numbers without centre and scale.
 #[derive(Clone, PartialEq, ::prost::Message)]
