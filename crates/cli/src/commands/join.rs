@@ -193,6 +193,9 @@ impl Join {
             give_up: self.give_up.map(Duration::from_secs),
             ..client::Options::new(server, security, data, state)
         };
+        if let Some(note) = self.readable_key().filter(|_| !self.output.quiet) {
+            eprint_line(note);
+        }
         if self.check {
             return self.checked(&options);
         }
@@ -233,12 +236,24 @@ impl Join {
     /// A table is read when the server's schema is known, everything else at once.
     fn site_data(&self) -> Result<SiteData, Failure> {
         let options = DataOptions { set: self.data.clone(), test: self.test, ..DataOptions::default() };
+        let missing = || {
+            Failure::Request(anyhow!(
+                "there is no {}; DATA is this site's data: a folder of images by class, a folder written by fedtvd split --export, \
+                 or a CSV file",
+                self.data
+            ))
+        };
+        let exists = PathBuf::from(&self.data).exists();
+        if options.is_table_file() && !exists {
+            return Err(missing());
+        }
         if options.is_table_file() {
             let (path, label, test) = (PathBuf::from(&self.data), self.label.clone(), self.test);
             return Ok(SiteData::Table { path, label, test, columns: self.columns.clone() });
         }
-        let Loaded { samples, class_names, .. } =
-            options.load(&Places::new(None)).map_err(Failure::request)?;
+        let Loaded { samples, class_names, .. } = options
+            .load(&Places::new(None))
+            .map_err(|error| if exists { Failure::request(error) } else { missing() })?;
         Ok(SiteData::Samples { samples, class_names })
     }
 
@@ -303,6 +318,22 @@ impl Join {
         hash.map_err(Failure::Request)
     }
 
+    /// A note if other users of this machine can read the site's key.
+    fn readable_key(&self) -> Option<String> {
+        let path = self.identity.as_ref()?.join("key.pem");
+        #[cfg(unix)]
+        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).ok()?.permissions());
+        #[cfg(not(unix))]
+        let mode = 0;
+        (mode & 0o077 != 0).then(|| {
+            let path = path.display();
+            format!(
+                "note: other users of this machine may read {path} (mode {:o}); chmod 600 {path}",
+                mode & 0o777
+            )
+        })
+    }
+
     /// The data's full path: the same data is the same, from whichever folder the program is started.
     fn data_name(&self) -> String {
         let path = PathBuf::from(&self.data);
@@ -325,7 +356,17 @@ impl Join {
 
     fn security(&self) -> Result<Security, Failure> {
         match (&self.identity, self.plaintext) {
-            (Some(folder), _) => Ok(Security::client(folder).map_err(Failure::request)?),
+            (Some(folder), _) => {
+                let there = |name: &str| folder.join(name).exists();
+                if there("request.pem") && !(there("cert.pem") && there("ca.pem")) {
+                    return Err(Failure::Request(anyhow!(
+                        "{} has a request, but not yet the operator's answer: put the cert.pem and ca.pem that fedtvd certs sign \
+                         made into it",
+                        folder.display()
+                    )));
+                }
+                Ok(Security::client(folder).map_err(Failure::request)?)
+            }
             (None, Some(client)) => {
                 let host = self.server.rsplit_once(':').map_or("", |(host, _)| host);
                 if !self.server.starts_with('@') && !["127.0.0.1", "[::1]", "localhost"].contains(&host) {
