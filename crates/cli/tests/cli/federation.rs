@@ -252,6 +252,8 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
     let verdict = fedtvd(&["verify", &federated, "--json", "--quiet"]);
     assert!(verdict.out.contains("\"same_bits\": true"), "{} {}", verdict.out, verdict.err);
     call(&["evaluate", &federated, "--quiet"]);
+    let ended = fedtvd(&["serve", "--status", "--out", &federated, "--certs", &place("certs")]);
+    assert!(ended.code == 1 && ended.err.contains("is finished after round 3"), "{}", ended.err);
     // A finished federation is not run again.
     let (certs, roster) = (place("certs"), place("roster"));
     let again = ["serve", "--quiet", "--out", &federated, "--certs", &certs, "--roster", &roster];

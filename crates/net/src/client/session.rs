@@ -70,9 +70,16 @@ impl<'a> Session<'a> {
         self.sent.enter(&welcome.run);
         self.follow_newest(&mut connection, &welcome).await?;
         let worked = self.work(&welcome, &mut connection).await;
-        if let Err(JoinError::Policy(violation) | JoinError::Site(SiteError::Policy(violation))) = &worked {
+        let reason = match &worked {
+            Err(JoinError::Policy(violation) | JoinError::Site(SiteError::Policy(violation))) => {
+                Some(violation.to_string())
+            }
+            Err(JoinError::Site(error)) => error.reason_for_server().map(str::to_owned),
+            _ => None,
+        };
+        if let Some(reason) = reason {
             // The server's operator should know; if it cannot be told, the site's own error stands.
-            let _ = connection.decline(&welcome.run, violation.to_string()).await;
+            let _ = connection.decline(&welcome.run, reason).await;
         }
         worked
     }

@@ -132,6 +132,25 @@ pub enum SiteError {
     File(#[from] FileError),
 }
 
+impl SiteError {
+    /// What the server is told, if the site's data do not fit: not how they differ, which the site's own people see.
+    pub(crate) fn reason_for_server(&self) -> Option<&'static str> {
+        match self {
+            Self::Load(_) | Self::Label { .. } => Some("its table does not fit the schema"),
+            Self::Shape { .. } => Some("its samples have another shape or number of classes"),
+            Self::Classes { .. } => Some("its classes are not those of the federation"),
+            Self::NotTables => Some("it has a table, and the federation does not train on tables"),
+            Self::NeedsTable => Some("it has no table, and the federation needs one"),
+            Self::NotAllowed(_) => Some("the schema reads columns that the site does not allow"),
+            Self::SchemaChanged { .. } => Some("the schema is not the one that the site agreed to"),
+            Self::StatisticsChanged { .. } => Some("its table has changed since it sent statistics"),
+            Self::Unreadable { .. } | Self::Network(_) | Self::Cpu(_) | Self::Policy(_) | Self::File(_) => {
+                None
+            }
+        }
+    }
+}
+
 /// What comes of a job.
 pub(crate) enum Answer {
     /// The update's bytes.

@@ -290,7 +290,10 @@ impl Federation for FederationService {
 
     async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
-        self.coordinator.enrol(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        self.coordinator.enrol(&member, request.get_ref()).map_err(|refusal| {
+            self.coordinator.note_problem(member.id, Some(plain(&refusal.to_string())));
+            refuse.because(&refusal)
+        })?;
         if let Some(peer) = request.extensions().get::<Peer>() {
             peer.surveyed.store(true, Ordering::Relaxed);
         }
@@ -326,7 +329,8 @@ impl Federation for FederationService {
         let (member, refuse) = self.member(&request)?;
         let wire::Declined { run, why } = request.get_ref();
         self.coordinator.note_contact(&member, Some(run)).map_err(|refusal| refuse.because(&refusal))?;
-        refuse.log(&Refusal::Declined(plain(why)));
+        let why = refuse.log(&Refusal::Declined(plain(why)));
+        self.coordinator.note_problem(member.id, Some(why));
         Ok(Response::new(wire::Empty {}))
     }
 

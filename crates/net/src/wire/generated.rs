@@ -569,7 +569,7 @@ pub mod federation_client {
                 .insert(GrpcMethod::new("fedtvd.v1.Federation", "Judge"));
             self.inner.unary(req, path, codec).await
         }
-        /// States that the client will not take part, since the site's policy does not allow what the server asks for.
+        /// States that the client will not take part, since the site's policy does not allow what the server asks for, or its data do not fit.
         pub async fn decline(
             &mut self,
             request: impl tonic::IntoRequest<super::Declined>,
@@ -679,7 +679,7 @@ pub mod federation_server {
             self: std::sync::Arc<Self>,
             request: tonic::Request<super::Counts>,
         ) -> std::result::Result<tonic::Response<super::Empty>, tonic::Status>;
-        /// States that the client will not take part, since the site's policy does not allow what the server asks for.
+        /// States that the client will not take part, since the site's policy does not allow what the server asks for, or its data do not fit.
         async fn decline(
             self: std::sync::Arc<Self>,
             request: tonic::Request<super::Declined>,
