@@ -42,7 +42,7 @@ pub(crate) struct Join {
     /// it with fedtvd certs sign; contacts nobody
     #[arg(long, value_name = "NAME", requires = "identity", conflicts_with_all = ["server", "data", "check"])]
     request: Option<String>,
-    /// Folder for state that is kept between rounds [default: .fedtvd in the data folder or beside the data file]
+    /// Folder for state that is kept between rounds [default: .fedtvd in the data folder, or NAME.fedtvd beside a file NAME.csv]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// CSV: name of the label column, if the server's schema is to be checked against it
