@@ -39,7 +39,7 @@ struct Terms {
     #[arg(long, value_name = "SAMPLES", value_parser = clap::value_parser!(u64).range(1..))]
     max_size: Option<u64>,
     /// Validity in days
-    #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-36500..=36500))]
+    #[arg(long, default_value_t = 365, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(1..=36500))]
     days: i64,
 }
 
@@ -73,7 +73,7 @@ enum Action {
         #[arg(long, value_name = "HOST")]
         host: Vec<String>,
         /// Validity of the authority and the server certificate, in days
-        #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
+        #[arg(long, default_value_t = 3650, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
     /// Replace the server certificate, with these host names instead of the old ones; clients keep theirs
@@ -84,7 +84,7 @@ enum Action {
         #[arg(long, value_name = "HOST", required = true)]
         host: Vec<String>,
         /// Validity in days
-        #[arg(long, default_value_t = 3650, value_parser = clap::value_parser!(i64).range(1..=36500))]
+        #[arg(long, default_value_t = 3650, allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(1..=36500))]
         days: i64,
     },
     /// Sign requests that sites made with fedtvd join --request; their keys stay at the sites. Earlier certificates of the
@@ -114,8 +114,8 @@ enum Action {
     },
     /// Revoke a client's certificates; a running server ends their connections within seconds
     Revoke {
-        /// Name of the client: revokes all of its certificates
-        #[arg(required_unless_present = "serial", conflicts_with = "serial")]
+        /// Name of the client: revokes all of its certificates; or give --serial to revoke one
+        #[arg(conflicts_with = "serial")]
         name: Option<String>,
         /// Revoke only the certificate with this serial number
         #[arg(long, value_name = "HEX")]
@@ -208,6 +208,10 @@ impl Certs {
                 if let Some(key) = key {
                     check_key(key, &signing)?;
                 }
+                check_keys_differ(&signing)?;
+                for request in &signing {
+                    authority.check_key(request).map_err(failure)?;
+                }
                 let mut signed = Vec::new();
                 for request in &signing {
                     let max_size = terms.max_size(&authority, request.name())?;
@@ -234,9 +238,15 @@ impl Certs {
             }
             Action::Revoke { name, serial, place } => {
                 let authority = open(&place.certs)?;
-                let revoked = match serial {
-                    Some(serial) => authority.revoke_serial(serial),
-                    None => authority.revoke(name.as_deref().unwrap_or_default()),
+                let revoked = match (serial, name) {
+                    (Some(serial), _) => authority.revoke_serial(serial),
+                    (None, Some(name)) => authority.revoke(name),
+                    (None, None) => {
+                        return Err(Failure::Request(anyhow!(
+                            "which certificates? Name a client to revoke all of its certificates, or give --serial HEX to revoke \
+                             one; \"fedtvd certs list\" shows both"
+                        )));
+                    }
                 };
                 let revoked = revoked.map_err(failure)?;
                 place.output.answer(&revoked, || revoked.iter().map(revocation).collect())
@@ -278,6 +288,19 @@ fn check_key(key: &str, requests: &[SigningRequest]) -> Result<(), Failure> {
         ))),
         _ => Err(Failure::Request(anyhow!("--key is for one request, but {} were given", requests.len()))),
     }
+}
+
+/// Refuses requests of several clients with the same public key.
+fn check_keys_differ(requests: &[SigningRequest]) -> Result<(), Failure> {
+    for (place, request) in requests.iter().enumerate() {
+        let (name, key) = (request.name(), request.key_hash());
+        let same = |other: &&SigningRequest| other.name() != name && other.key_hash() == key;
+        if let Some(other) = requests[..place].iter().find(same) {
+            let (name, other) = (name.to_owned(), other.name().to_owned());
+            return Err(failure(AuthorityError::KeyInUse { name, other }));
+        }
+    }
+    Ok(())
 }
 
 fn revocation(listed: &Listed) -> String {

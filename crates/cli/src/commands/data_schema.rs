@@ -27,6 +27,9 @@ pub(crate) struct DataSchema {
     /// Write the centre and scale of these files' numbers, instead of leaving both to the training rows of a run
     #[arg(long)]
     fixed: bool,
+    /// Leave out the comments, which hold counts, ranges and examples of the files' values, so that the schema can be sent to others
+    #[arg(long)]
+    no_comments: bool,
     #[command(flatten)]
     output: Output,
 }
@@ -53,12 +56,13 @@ impl DataSchema {
                 "note: {doubt}; the schema takes it for the former: read it before you use it"
             ));
         }
+        let schema = if self.no_comments { made.schema.text() } else { made.text.clone() };
         let view = View {
-            schema: &made.text,
+            schema: &schema,
             rows: made.rows,
             inputs: made.schema.inputs(),
             classes: made.schema.class_names(),
         };
-        self.output.answer(&view, || made.text.clone())
+        self.output.answer(&view, || schema.clone())
     }
 }

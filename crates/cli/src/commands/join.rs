@@ -44,7 +44,7 @@ pub(crate) struct Join {
         "server", "data", "check", "dry_run", "state", "label", "columns", "test", "plaintext", "give_up", "policy", "attack",
     ])]
     request: Option<String>,
-    /// Folder for state that is kept between rounds [default: .fedtvd in the data folder or beside the data file]
+    /// Folder for state that is kept between rounds [default: .fedtvd in the data folder, or NAME.fedtvd beside a file NAME.csv]
     #[arg(long, value_name = "DIR")]
     state: Option<PathBuf>,
     /// CSV: name of the label column, if the server's schema is to be checked against it
@@ -63,7 +63,7 @@ pub(crate) struct Join {
     #[arg(long, value_name = "SECONDS")]
     give_up: Option<u64>,
     /// Only check whether this site could take part: read its data as the federation does, and report what is missing or
-    /// unknown
+    /// unknown, and what its policy does not allow
     #[arg(long)]
     check: bool,
     /// Only show what this site would agree to by joining, and what its policy does not allow
@@ -99,6 +99,8 @@ struct CheckView<'a> {
     /// The columns of which statistics would be sent.
     statistics: &'a [String],
     notes: &'a [String],
+    /// What the site's policy does not allow.
+    refused: Vec<String>,
 }
 
 /// The result of --dry-run.
@@ -132,7 +134,7 @@ impl<'a> AgreementView<'a> {
             training: found.training,
             holdout: found.holdout,
             sends: &found.disclosures,
-            refused: found.violations.iter().map(ToString::to_string).collect(),
+            refused: refused(found),
             policy,
         }
     }
@@ -140,14 +142,17 @@ impl<'a> AgreementView<'a> {
     fn text(&self, policy: &Policy) -> String {
         let Self { name, run, strategy, mode, rounds, epochs, model_values, training, holdout, .. } = self;
         let list = |items: &[String]| items.iter().map(|item| format!("  - {item}\n")).collect::<String>();
-        let refused = match self.refused.len() {
-            0 => "The site's policy allows all of it.\n".to_owned(),
-            _ => format!("Not allowed:\n{}", list(&self.refused)),
+        let (would, refused) = match self.refused.len() {
+            0 => ("It would send", "The site's policy allows all of it.\n".to_owned()),
+            _ => (
+                "It would send nothing but the reason why it does not take part. If its policy allowed all of it, it would send",
+                format!("Not allowed:\n{}", list(&self.refused)),
+            ),
         };
         format!(
             "As {name}, this site would take part in run {run}: {rounds} rounds of {strategy}, {mode} mode, {epochs} epochs per round on \
              {training} training samples ({holdout} held out), a model of {model_values} values.\n\
-             It would send:\n{}\
+             {would}:\n{}\
              {refused}\
              The policy:\n{}",
             list(self.sends),
@@ -190,6 +195,9 @@ impl Join {
             give_up: self.give_up.map(Duration::from_secs),
             ..client::Options::new(server, security, data, state)
         };
+        if let Some(note) = self.readable_key().filter(|_| !self.output.quiet) {
+            eprint_line(note);
+        }
         if self.check {
             return self.checked(&options);
         }
@@ -231,13 +239,25 @@ impl Join {
     fn site_data(&self) -> Result<SiteData, Failure> {
         let test = self.test.unwrap_or(DataOptions::default().test);
         let options = DataOptions { set: self.data.clone(), test, ..DataOptions::default() };
+        let missing = || {
+            Failure::Request(anyhow!(
+                "there is no {}; DATA is this site's data: a folder of images by class, a folder written by fedtvd split --export, \
+                 or a CSV file",
+                self.data
+            ))
+        };
+        let exists = PathBuf::from(&self.data).exists();
+        if options.is_table_file() && !exists {
+            return Err(missing());
+        }
         self.refuse_idle(&options)?;
         if options.is_table_file() {
             let (path, label) = (PathBuf::from(&self.data), self.label.clone());
             return Ok(SiteData::Table { path, label, test, columns: self.columns.clone() });
         }
-        let Loaded { samples, class_names, .. } =
-            options.load(&Places::new(None)).map_err(Failure::request)?;
+        let Loaded { samples, class_names, .. } = options
+            .load(&Places::new(None))
+            .map_err(|error| if exists { Failure::request(error) } else { missing() })?;
         Ok(SiteData::Samples { samples, class_names })
     }
 
@@ -267,28 +287,29 @@ impl Join {
             label: table.map(|table| table.label.as_str()),
             statistics: table.map_or(&[], |table| &table.statistics),
             notes: &found.notes,
+            refused: refused(&found),
         };
         self.output.answer(&view, || {
             let reads = table.map(|table| format!("{table}\n")).unwrap_or_default();
             let notes: String = view.notes.iter().map(|note| format!("note: {note}\n")).collect();
-            format!(
-                "{reads}{notes}{} can take part as client {}, with {} training samples and {} held out\n",
-                view.name, view.client, view.training, view.holdout
-            )
-        })
+            let (name, client) = (view.name, view.client);
+            let samples = format!("{} training samples and {} held out", view.training, view.holdout);
+            match view.refused.as_slice() {
+                [] => format!("{reads}{notes}{name} can take part as client {client}, with {samples}\n"),
+                refused => {
+                    let refused: String = refused.iter().map(|why| format!("not allowed: {why}\n")).collect();
+                    format!("{reads}{notes}{refused}{name} (client {client}) has {samples}\n")
+                }
+            }
+        })?;
+        check_allowed(&view.refused)
     }
 
     fn agreed(&self, options: &client::Options) -> Result<(), Failure> {
         let found = client::check(options).map_err(failure)?;
         let view = AgreementView::of(&found, &options.policy);
         self.output.answer(&view, || view.text(&options.policy))?;
-        match view.refused.len() {
-            0 => Ok(()),
-            refused => Err(Failure::Work(anyhow!(
-                "the site's policy does not allow {} of this; this client would not take part",
-                plural(refused, "part")
-            ))),
-        }
+        check_allowed(&view.refused)
     }
 
     /// What the site agrees to, and where it says so.
@@ -313,6 +334,22 @@ impl Join {
         let path = folder.join("ca.pem");
         let hash = authority_hash(&path).with_context(|| format!("reading {}", path.display()));
         hash.map_err(Failure::Request)
+    }
+
+    /// A note if other users of this machine can read the site's key.
+    fn readable_key(&self) -> Option<String> {
+        let path = self.identity.as_ref()?.join("key.pem");
+        #[cfg(unix)]
+        let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).ok()?.permissions());
+        #[cfg(not(unix))]
+        let mode = 0;
+        (mode & 0o077 != 0).then(|| {
+            let path = path.display();
+            format!(
+                "note: other users of this machine may read {path} (mode {:o}); chmod 600 {path}",
+                mode & 0o777
+            )
+        })
     }
 
     /// The data's full path: the same data is the same, from whichever folder the program is started.
@@ -348,7 +385,17 @@ impl Join {
 
     fn security(&self) -> Result<Security, Failure> {
         match (&self.identity, self.plaintext) {
-            (Some(folder), _) => Ok(Security::client(folder).map_err(Failure::request)?),
+            (Some(folder), _) => {
+                let there = |name: &str| folder.join(name).exists();
+                if there("request.pem") && !(there("cert.pem") && there("ca.pem")) {
+                    return Err(Failure::Request(anyhow!(
+                        "{} has a request, but not yet the operator's answer: put the cert.pem and ca.pem that fedtvd certs sign \
+                         made into it",
+                        folder.display()
+                    )));
+                }
+                Ok(Security::client(folder).map_err(Failure::request)?)
+            }
             (None, Some(client)) => {
                 let host = self.server.rsplit_once(':').map_or("", |(host, _)| host);
                 if !self.server.starts_with('@') && !["127.0.0.1", "[::1]", "localhost"].contains(&host) {
@@ -364,6 +411,22 @@ impl Join {
                  fedtvd join --request NAME --identity DIR"
             ))),
         }
+    }
+}
+
+/// What the site's policy does not allow, as sentences.
+fn refused(found: &Checked) -> Vec<String> {
+    found.violations.iter().map(ToString::to_string).collect()
+}
+
+/// Fails if the site's policy does not allow something.
+fn check_allowed(refused: &[String]) -> Result<(), Failure> {
+    match refused.len() {
+        0 => Ok(()),
+        refused => Err(Failure::Work(anyhow!(
+            "the site's policy does not allow {} of this; this client would not take part",
+            plural(refused, "part")
+        ))),
     }
 }
 

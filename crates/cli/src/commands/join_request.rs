@@ -20,17 +20,21 @@ pub(crate) fn answer(name: &str, folder: &Path, output: &Output) -> Result<(), F
         RequestError::File(_) | RequestError::Rcgen(_) => Failure::work(error),
         other => Failure::request(other),
     })?;
-    let Requested { key, request, key_hash, new_key } = made;
+    let Requested { key, request, key_hash, new_key, replaced } = made;
     let view = View { name, key, request, key_hash, new_key };
     output.answer(&view, || {
         let made = if view.new_key { "Made the key" } else { "Kept the key" };
+        let replaced = replaced.map(|other| {
+            format!("The request replaces the one for {other}: if the operator has that one, say that it is void.\n")
+        });
         format!(
             "{made} {}, which stays here. Send {} to the operator, and put the cert.pem and ca.pem that come back into {}.\n\
-             The public key is {}: the operator sees the same number.\n",
+             The public key is {}: the operator sees the same number.\n{}",
             view.key.display(),
             view.request.display(),
             folder.display(),
             view.key_hash,
+            replaced.unwrap_or_default(),
         )
     })
 }

@@ -350,8 +350,20 @@ impl Serve {
         }
         let address = address.to_string();
         let status = ask(&address, &security);
-        let status =
-            status.with_context(|| format!("asking the server at {address}")).map_err(Failure::Work)?;
+        let status = status
+            .with_context(|| {
+                let run = quoted(&out.display().to_string());
+                // Only what is certain: a server may run and not answer.
+                match RunDirectory::open(out).and_then(|run| run.summary()) {
+                    Ok(Some(summary)) => format!(
+                        "the run in {run} is finished after round {}, so that its server has ended (fedtvd evaluate {run} shows the \
+                         result); asking it at {address}",
+                        summary.rounds
+                    ),
+                    _ => format!("asking the server of {run} at {address}; if it is not running: fedtvd serve {run} with its options"),
+                }
+            })
+            .map_err(Failure::Work)?;
         self.output.answer(&status, || status.text())
     }
 }

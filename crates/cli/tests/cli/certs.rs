@@ -12,6 +12,15 @@ fn listed(certs: &str) -> Vec<Value> {
     serde_json::from_str(&answer.out).unwrap_or_else(|_| panic!("{}", answer.err))
 }
 
+/// Lets the first certificate of the list expire.
+fn expire_first(certs: &str) {
+    let path = std::path::Path::new(certs).join("clients.toml");
+    let list = std::fs::read_to_string(&path).expect("the list can be read");
+    let expires = format!("expires = {}", listed(certs)[0]["expires"]);
+    std::fs::write(path, list.replacen(&expires, "expires = \"2026-01-01T00:00:00Z\"", 1))
+        .expect("the list can be written");
+}
+
 /// Waits, at most a minute.
 fn until(what: &str, holds: impl Fn() -> bool) {
     let limit = Instant::now() + Duration::from_secs(60);
@@ -55,7 +64,8 @@ fn revoking_a_name_after_the_renewal_of_its_expired_certificate_revokes_the_vali
     let folder = tempfile::tempdir().unwrap();
     let certs = folder.path().join("certs").display().to_string();
     call(&["certs", "init", "--certs", &certs]);
-    call(&["certs", "issue", "--certs", &certs, "rome", "--days", "-1"]);
+    call(&["certs", "issue", "--certs", &certs, "rome"]);
+    expire_first(&certs);
     call(&["certs", "issue", "--certs", &certs, "rome"]);
     let answer = fedtvd(&["certs", "revoke", "--certs", &certs, "rome", "--json"]);
     let told: Vec<Value> = serde_json::from_str(&answer.out).unwrap();
@@ -103,6 +113,58 @@ fn a_list_without_serial_numbers_is_read_and_its_certificates_can_be_revoked() {
     assert_eq!((&list[0]["serial"], &list[1]["id"]), (&Value::Null, &Value::from(3)));
     call(&["certs", "revoke", "--certs", &certs, "rome"]);
     assert!(listed(&certs).iter().all(|entry| entry["revoked"] == true));
+}
+
+#[test]
+fn no_certificate_is_made_that_has_expired_already() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let certs = place("certs");
+    let days = |call: &[&str], days: &str| fedtvd(&[call, &["--certs", &certs, "--days", days]].concat());
+    assert_eq!(days(&["certs", "init"], "0").code, 2);
+    call(&["certs", "init", "--certs", &certs]);
+    call(&["join", "--request", "rome", "--identity", &place("site")]);
+    let request = place("site/request.pem");
+    for call in
+        [&["certs", "sign", &request][..], &["certs", "issue", "oslo"], &["certs", "server", "--host", "a.b"]]
+    {
+        for wrong in ["0", "-1", "36501"] {
+            let answer = days(call, wrong);
+            assert!(answer.code == 2 && answer.err.contains("1..=36500"), "{call:?} {wrong}: {}", answer.err);
+        }
+    }
+    assert!(listed(&certs).is_empty());
+    assert_eq!(days(&["certs", "sign", &request], "1").code, 0);
+}
+
+#[test]
+fn a_name_does_not_get_the_key_of_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    let (certs, site) = (place("certs"), place("site"));
+    call(&["certs", "init", "--certs", &certs]);
+    let request = |name: &str| fedtvd(&["join", "--request", name, "--identity", &site]);
+    assert_eq!(request("rom").code, 0);
+    let corrected = request("rome");
+    assert!(corrected.code == 0 && corrected.out.contains("replaces the one for rom"), "{}", corrected.out);
+    call(&["certs", "sign", "--certs", &certs, &place("site/request.pem")]);
+    std::fs::copy(place("certs/signed/rome/cert.pem"), place("site/cert.pem")).unwrap();
+    // At the site.
+    let before = std::fs::read(place("site/request.pem")).unwrap();
+    let refused = request("oslo");
+    assert!(refused.code == 2 && refused.err.contains("certificate of rome"), "{}", refused.err);
+    assert_eq!(std::fs::read(place("site/request.pem")).unwrap(), before);
+    assert_eq!(request("rome").code, 0, "a renewal");
+    // At the operator.
+    std::fs::remove_file(place("site/cert.pem")).unwrap();
+    assert_eq!(request("oslo").code, 0);
+    let sign = || fedtvd(&["certs", "sign", "--certs", &certs, &place("site/request.pem")]);
+    let refused = sign();
+    assert!(refused.code == 2 && refused.err.contains("is that of rome"), "{}", refused.err);
+    assert_eq!(listed(&certs).len(), 1);
+    // A site may change its name: then its earlier certificate is not valid any more.
+    call(&["certs", "revoke", "--certs", &certs, "rome"]);
+    assert_eq!(sign().code, 0);
 }
 
 #[test]
@@ -186,16 +248,11 @@ fn a_running_client_whose_certificate_expires_continues_with_the_renewed_one() {
         (format!("@{out}/federation/address"), |name: &str| place(&format!("certs/clients/{name}")));
     let rome = Process::start(&["join", &at, &place("sites/client-000"), "--identity", &identity("rome")]);
     let status = || fedtvd(&["serve", "--status", "--json", "--out", &out, "--certs", &certs]).out;
-    until("the client is connected", || status().contains("\"rome\""));
+    // Not by its name alone: the server waits for it from the start.
+    until("the client is connected", || status().contains("\"name\": \"rome\""));
     // It waits for the other client, with a certificate that expires while the renewed one is in its folder.
     call(&["certs", "issue", "--certs", &certs, "rome"]);
-    let list = std::fs::read_to_string(place("certs/clients.toml")).unwrap();
-    let expires = format!("expires = {}", listed(&certs)[0]["expires"]);
-    std::fs::write(
-        place("certs/clients.toml"),
-        list.replacen(&expires, "expires = \"2026-01-01T00:00:00Z\"", 1),
-    )
-    .unwrap();
+    expire_first(&certs);
     let log = || std::fs::read_to_string(place("run/federation/log.jsonl")).unwrap();
     until("the client is refused", || log().contains("\"expired\""));
     let oslo = Process::start(&["join", &at, &place("sites/client-001"), "--identity", &identity("oslo")]);

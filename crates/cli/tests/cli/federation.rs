@@ -146,10 +146,17 @@ fn agreements(server: &str, data: &str, identity: &str, state: &str) {
     let refused = fedtvd(&[&join[..], &["--policy", &narrow]].concat());
     assert_eq!(refused.code, 1, "{}", refused.out);
     for part in
-        ["1 epochs (epochs = 0)", "(min-samples = 1000000)", "It would send:\n  - at enrolment: number of"]
+        ["1 epochs (epochs = 0)", "(min-samples = 1000000)", "it would send:\n  - at enrolment: number of"]
     {
         assert!(refused.out.contains(part), "{}", refused.out);
     }
+    assert!(refused.out.contains("It would send nothing but the reason"), "{}", refused.out);
+    assert!(!refused.out.contains("a model of 0 values"), "{}", refused.out);
+    let check = ["join", server, data, "--identity", identity, "--state", state, "--check"];
+    assert_eq!(fedtvd(&check).code, 0);
+    let refused = fedtvd(&[&check[..], &["--policy", &narrow]].concat());
+    assert!(refused.code == 1 && refused.out.contains("(min-samples = 1000000)"), "{}", refused.out);
+    assert!(!refused.out.contains("can take part"), "{}", refused.out);
 }
 
 #[test]
@@ -245,6 +252,8 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
     let verdict = fedtvd(&["verify", &federated, "--json", "--quiet"]);
     assert!(verdict.out.contains("\"same_bits\": true"), "{} {}", verdict.out, verdict.err);
     call(&["evaluate", &federated, "--quiet"]);
+    let ended = fedtvd(&["serve", "--status", "--out", &federated, "--certs", &place("certs")]);
+    assert!(ended.code == 1 && ended.err.contains("is finished after round 3"), "{}", ended.err);
     // A finished federation is not run again.
     let (certs, roster) = (place("certs"), place("roster"));
     let again = ["serve", "--quiet", "--out", &federated, "--certs", &certs, "--roster", &roster];

@@ -7,6 +7,8 @@ mod compare;
 mod data;
 mod false_models;
 mod federation;
+#[cfg(unix)]
+mod first_steps;
 mod hospitals;
 mod ignored;
 mod imbalance;

@@ -270,6 +270,11 @@ fn resume_and_verify_notice_a_changed_schema() {
     // A comment is not a change.
     std::fs::write(&schema, made.out.clone() + "# more\n").unwrap();
     assert_eq!(verify().code, 0, "{}", verify().err);
+    let table = clinic.path("patients.csv");
+    let bare = good(&["data", "schema", &table, "--label", "sick", "--ignore", "ward", "--no-comments"]).out;
+    assert!(!bare.contains('#') && made.out.contains("# 0 of 200 are missing"), "{bare}");
+    std::fs::write(&schema, bare).unwrap();
+    assert_eq!(verify().code, 0, "{}", verify().err);
     std::fs::write(&schema, made.out.replace("\"Bern\", \"Rio\"", "\"Rio\", \"Bern\"")).unwrap();
     let changed = verify();
     assert_eq!(changed.code, 1);

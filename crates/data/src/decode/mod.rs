@@ -10,4 +10,5 @@ mod quotes;
 mod source;
 pub mod table;
 
+pub(crate) use source::READABLE;
 pub use source::{Flaw, Source};

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 /// What is wrong with a file, where, and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{file}: at byte {offset}: expected {expected}, found {found}")]
+#[error("{}", self.sentence())]
 pub struct Flaw {
     /// The file's name.
     pub file: String,
@@ -18,6 +18,19 @@ pub struct Flaw {
     pub expected: String,
     /// What was found.
     pub found: String,
+}
+
+/// What is expected of a file that cannot be read at all.
+pub(crate) const READABLE: &str = "a readable file";
+
+impl Flaw {
+    fn sentence(&self) -> String {
+        let Self { file, offset, expected, found } = self;
+        match (offset, expected.as_str()) {
+            (0, READABLE) => format!("{file} cannot be read: {found}"),
+            _ => format!("{file}: at byte {offset}: expected {expected}, found {found}"),
+        }
+    }
 }
 
 /// A file, compressed with gzip or not, read from front to back.
@@ -36,12 +49,9 @@ impl<'a> Source<'a> {
         let name = path.display().to_string();
         match File::open(path) {
             Ok(file) => Source::over(name, BufReader::with_capacity(1 << 16, file)),
-            Err(error) => Err(Flaw {
-                file: name,
-                offset: 0,
-                expected: "a readable file".to_owned(),
-                found: error.to_string(),
-            }),
+            Err(error) => {
+                Err(Flaw { file: name, offset: 0, expected: READABLE.to_owned(), found: error.to_string() })
+            }
         }
     }
 
@@ -53,7 +63,7 @@ impl<'a> Source<'a> {
     fn over(file: String, mut reader: impl Read + 'a) -> Result<Self, Flaw> {
         let mut start = Vec::new();
         if let Err(error) = reader.by_ref().take(2).read_to_end(&mut start) {
-            let expected = "a readable file".to_owned();
+            let expected = READABLE.to_owned();
             return Err(Flaw { file, offset: 0, expected, found: error.to_string() });
         }
         let compressed = start == [0x1f, 0x8b];
@@ -203,6 +213,6 @@ mod tests {
     #[test]
     fn a_missing_file_is_named() {
         let flaw = Source::open(Path::new("no/such/file")).err().unwrap().to_string();
-        assert!(flaw.starts_with("no/such/file: at byte 0: expected a readable file"), "{flaw}");
+        assert!(flaw.starts_with("no/such/file cannot be read: "), "{flaw}");
     }
 }

@@ -4,7 +4,7 @@ use super::catalogue::{Entry, Part};
 use super::load::by_name;
 use super::places::{Missing, Place, Places, file};
 use crate::decode::archive::each_member;
-use crate::decode::{Flaw, Source};
+use crate::decode::{Flaw, READABLE, Source};
 use crate::hex;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -122,7 +122,7 @@ fn hash(file: &str, reader: &mut dyn Read) -> Result<String, Flaw> {
                 offset += read as u64;
             }
             Err(error) => {
-                let (file, expected) = (file.to_owned(), "a readable file".to_owned());
+                let (file, expected) = (file.to_owned(), READABLE.to_owned());
                 return Err(Flaw { file, offset, expected, found: error.to_string() });
             }
         }
@@ -173,6 +173,6 @@ mod tests {
         let offset: u64 = flaw.split("at byte ").nth(1).unwrap().split(':').next().unwrap().parse().unwrap();
         assert!(flaw.contains("cut.gz") && (1..400_000).contains(&offset), "{flaw}");
         assert!(checks[1].found.is_some() && checks[1].flaw.is_none());
-        assert!(checks[2].flaw.as_deref().unwrap().contains("none.gz: at byte 0"));
+        assert!(checks[2].flaw.as_deref().unwrap().contains("none.gz cannot be read: "));
     }
 }

@@ -1,7 +1,10 @@
 //! What a site would agree to by joining: what the server announces, beside what the site's policy allows. Whatever the
 //! server announces, every job is checked again when it arrives.
 
+use crate::client::JoinError;
+use crate::client::outgoing::reference_key;
 use crate::client::policy::{Disclosure, Policy, Violation};
+use crate::client::sent_log::SentLog;
 use crate::wire;
 use fedtvd_core::labels::Ask;
 use fedtvd_core::model::{Layout, Network, NetworkError};
@@ -14,6 +17,18 @@ pub(crate) fn check_welcome(policy: &Policy, welcome: &wire::Welcome) -> Result<
     policy.check_epochs(welcome.epochs)?;
     // A statistic that cannot be read is refused when the survey asks for it.
     serde_json::from_str(&welcome.ask).map_or(Ok(()), |ask| policy.check_statistic(ask))
+}
+
+/// Checks the reference distribution that the server's welcome announces: a distance to it may be one too many. Another one is
+/// checked when the survey names it.
+pub(crate) fn check_announced_reference(sent: &SentLog, welcome: &wire::Welcome) -> Result<(), JoinError> {
+    match serde_json::from_str(&welcome.ask) {
+        Ok(ask) if !welcome.reference.is_empty() => {
+            sent.check_survey(ask, &reference_key(ask == Ask::Released, &welcome.reference))
+        }
+        // A server of an earlier version announces none.
+        _ => Ok(()),
+    }
 }
 
 /// Checks a model's size and the memory that training it takes, before any of it is allocated.
@@ -34,17 +49,18 @@ pub(crate) fn largest_job(layout: &Layout) -> u64 {
     12 * layout.len() as u64 + (1 << 20)
 }
 
-/// What would leave the site, in plain words. Its data set was compared with this number of references before.
+/// What would leave the site, in plain words: with the statistics of this number of columns. Its data set was compared with this
+/// number of references before.
 pub(crate) fn disclosures(
     policy: &Policy,
     welcome: &wire::Welcome,
-    open_columns: usize,
+    columns: usize,
     references: usize,
 ) -> Vec<String> {
     let mut leaves = vec!["at enrolment: number of training samples, size of the hold-out".to_owned()];
     match serde_json::from_str(&welcome.ask) {
         Ok(Ask::Nothing) => {}
-        Ok(ask @ (Ask::Distance | Ask::Released)) if references > 0 && !policy.histogram() => leaves.push(format!(
+        Ok(ask @ (Ask::Distance | Ask::Released)) if welcome.reference.is_empty() && references > 0 && !policy.histogram() => leaves.push(format!(
             "at enrolment: {ask}, if the reference is one of the {references} that this data set was compared with for the same \
              authority, or if the policy allows another (references = {})",
             policy.references
@@ -52,9 +68,10 @@ pub(crate) fn disclosures(
         Ok(ask) => leaves.push(format!("at enrolment: {ask}")),
         Err(_) => leaves.push("at enrolment: a label statistic that this version does not know".to_owned()),
     }
-    if open_columns > 0 {
+    if columns > 0 {
+        let plural = if columns == 1 { "" } else { "s" };
         leaves.push(format!(
-            "before the first round: count, mean and sum of squared deviations of {open_columns} columns"
+            "before the first round: count, mean and sum of squared deviations of {columns} column{plural}"
         ));
     }
     leaves.push(

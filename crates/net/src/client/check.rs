@@ -1,8 +1,8 @@
 //! Checks whether a site could take part, without taking part.
 
-use crate::client::agreement::{check_welcome, disclosures};
+use crate::client::agreement::{check_announced_reference, check_welcome, disclosures};
 use crate::client::join::address;
-use crate::client::site::Site;
+use crate::client::site::{Site, model_values};
 use crate::client::{Connection, ConnectionError, JoinError, Options, SiteError, TableUse, Violation};
 use crate::wire;
 
@@ -39,21 +39,25 @@ pub fn check(options: &Options) -> Result<Checked, JoinError> {
         connection.listed(&sent).hello().await
     })?;
     let data = options.data.read(&welcome.schema)?;
-    let (training, holdout, open) =
-        (data.samples.train_rows(), data.samples.test_rows().len(), data.open_columns());
+    let (training, holdout) = (data.samples.train_rows(), data.samples.test_rows().len());
     let mut violations: Vec<Violation> = check_welcome(&options.policy, &welcome).err().into_iter().collect();
-    if open > 0 {
+    match check_announced_reference(&sent, &welcome) {
+        // A statistic that is not allowed is among them already.
+        Err(JoinError::Policy(violation)) if !violations.contains(&violation) => violations.push(violation),
+        Ok(()) | Err(JoinError::Policy(_)) => {}
+        Err(error) => return Err(error),
+    }
+    if data.open_columns() > 0 {
         violations.extend(options.policy.check_columns().err());
     }
-    let model_values = match Site::new(&welcome, options, &data) {
-        Ok(site) => site.model_values(),
-        Err(SiteError::Policy(violation)) => {
-            violations.push(violation);
-            0
-        }
+    match Site::new(&welcome, options, &data) {
+        Ok(_) => {}
+        Err(SiteError::Policy(violation)) => violations.push(violation),
         Err(error) => return Err(error.into()),
-    };
-    let disclosures = disclosures(&options.policy, &welcome, open, sent.references());
+    }
+    let columns = data.table.as_ref().map_or(0, |table| table.statistics.len());
+    let disclosures = disclosures(&options.policy, &welcome, columns, sent.references());
+    let model_values = model_values(&welcome)?;
     Ok(Checked {
         welcome,
         training,

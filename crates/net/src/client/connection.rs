@@ -16,6 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use tonic::metadata::MetadataValue;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Response, Status, Streaming};
@@ -38,6 +39,12 @@ impl Security {
     /// The operator's certificate, from the authority's folder.
     pub fn operator(folder: &Path) -> Result<Self, TlsError> {
         Ok(Self::Tls(Arc::new(tls::operator(folder)?)))
+    }
+
+    /// The certificate that the next connection presents, read again if its file has changed.
+    pub(crate) fn certificate(&self) -> Option<CertificateDer<'static>> {
+        let Self::Tls(config) = self else { return None };
+        config.client_auth_cert_resolver.resolve(&[], &[])?.cert.first().cloned()
     }
 }
 

@@ -130,6 +130,12 @@ impl JoinError {
         }
     }
 
+    /// Whether it is about the certificate: with a renewed one, another attempt may succeed.
+    fn about_certificate(&self) -> bool {
+        let codes = ["revoked", "expired", "unknown-certificate"];
+        matches!(self, Self::Connection(ConnectionError::Refused { code, .. }) if codes.contains(&code.as_str()))
+    }
+
     /// Whether another attempt may succeed.
     pub(crate) fn passing(&self) -> bool {
         match self {
@@ -180,6 +186,10 @@ pub async fn join(options: Options, report: &(dyn Fn(&Progress) + Sync)) -> Resu
             Ok(wire::Finished { rounds, model_hash }) => {
                 let (stored, refused) = (stored.load(Relaxed), refused.load(Relaxed));
                 return Ok(Outcome { rounds, model_hash, stored, refused });
+            }
+            // The operator revokes the previous certificate once the site has its new one.
+            Err(error) if error.about_certificate() && session.certificate_renewed() => {
+                report(&Progress::Waiting(format!("{error}; the certificate was renewed")));
             }
             Err(error) if session.backoff.gives_up(options.give_up) => return Err(error),
             Err(error) if !(error.passing() || session.joined && error.mistake()) => return Err(error),

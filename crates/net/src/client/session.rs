@@ -1,6 +1,6 @@
 //! One connection of a client, from Hello to its end, and what outlives it.
 
-use crate::client::agreement::check_welcome;
+use crate::client::agreement::{check_announced_reference, check_welcome};
 use crate::client::backoff::Backoff;
 use crate::client::enrol::enrol;
 use crate::client::join::{JoinError, Options, Progress, address, blocking};
@@ -14,6 +14,7 @@ use crate::wire;
 use fedtvd_run::directory::{FileError, sha256};
 use prost::bytes::Bytes;
 use std::sync::Arc;
+use tokio_rustls::rustls::pki_types::CertificateDer;
 
 /// What a client keeps between connections.
 pub(crate) struct Session<'a> {
@@ -25,6 +26,8 @@ pub(crate) struct Session<'a> {
     unsent: Option<Unsent>,
     table: SiteTable,
     sent: Arc<SentLog>,
+    /// The certificate of the last connection.
+    presented: Option<CertificateDer<'static>>,
 }
 
 /// The result of a job that the server has not acknowledged yet, so that the same job is not trained twice.
@@ -48,22 +51,35 @@ impl<'a> Session<'a> {
         report: &'a (dyn Fn(&Progress) + Sync),
     ) -> Result<Self, FileError> {
         let (backoff, table, sent) = (Backoff::default(), SiteTable::default(), options.sent_log()?);
-        Ok(Self { options, report, backoff, joined: false, unsent: None, table, sent })
+        Ok(Self { options, report, backoff, joined: false, unsent: None, table, sent, presented: None })
+    }
+
+    /// Whether the site's folder has another certificate than the last connection presented.
+    pub(crate) fn certificate_renewed(&self) -> bool {
+        self.options.security.certificate() != self.presented
     }
 
     /// Connects and works until the federation is over or the connection ends.
     pub(crate) async fn connect(&mut self) -> Result<wire::Finished, JoinError> {
         let address = address(&self.options.server)?;
         self.sent.connect(&address);
+        self.presented = self.options.security.certificate();
         let mut connection = Connection::dial(&address, &self.options.security).await?.listed(&self.sent);
         let welcome = connection.hello().await?;
         check_run(&welcome.run)?;
         self.sent.enter(&welcome.run);
         self.follow_newest(&mut connection, &welcome).await?;
         let worked = self.work(&welcome, &mut connection).await;
-        if let Err(JoinError::Policy(violation) | JoinError::Site(SiteError::Policy(violation))) = &worked {
+        let reason = match &worked {
+            Err(JoinError::Policy(violation) | JoinError::Site(SiteError::Policy(violation))) => {
+                Some(violation.to_string())
+            }
+            Err(JoinError::Site(error)) => error.reason_for_server().map(str::to_owned),
+            _ => None,
+        };
+        if let Some(reason) = reason {
             // The server's operator should know; if it cannot be told, the site's own error stands.
-            let _ = connection.decline(&welcome.run, violation.to_string()).await;
+            let _ = connection.decline(&welcome.run, reason).await;
         }
         worked
     }
@@ -75,6 +91,7 @@ impl<'a> Session<'a> {
     ) -> Result<wire::Finished, JoinError> {
         let (options, report) = (self.options, self.report);
         check_welcome(&options.policy, welcome)?;
+        check_announced_reference(&self.sent, welcome)?;
         let data = self.table.data(welcome, options, connection, report).await?;
         let mut site = {
             let (welcome, options) = (welcome.clone(), options.clone());

@@ -132,6 +132,25 @@ pub enum SiteError {
     File(#[from] FileError),
 }
 
+impl SiteError {
+    /// What the server is told, if the site's data do not fit: not how they differ, which the site's own people see.
+    pub(crate) fn reason_for_server(&self) -> Option<&'static str> {
+        match self {
+            Self::Load(_) | Self::Label { .. } => Some("its table does not fit the schema"),
+            Self::Shape { .. } => Some("its samples have another shape or number of classes"),
+            Self::Classes { .. } => Some("its classes are not those of the federation"),
+            Self::NotTables => Some("it has a table, and the federation does not train on tables"),
+            Self::NeedsTable => Some("it has no table, and the federation needs one"),
+            Self::NotAllowed(_) => Some("the schema reads columns that the site does not allow"),
+            Self::SchemaChanged { .. } => Some("the schema is not the one that the site agreed to"),
+            Self::StatisticsChanged { .. } => Some("its table has changed since it sent statistics"),
+            Self::Unreadable { .. } | Self::Network(_) | Self::Cpu(_) | Self::Policy(_) | Self::File(_) => {
+                None
+            }
+        }
+    }
+}
+
 /// What comes of a job.
 pub(crate) enum Answer {
     /// The update's bytes.
@@ -151,6 +170,17 @@ pub(crate) fn check_run(run: &str) -> Result<(), SiteError> {
     Err(SiteError::Unreadable { what: "a run name", why })
 }
 
+/// The model that the server's welcome describes.
+fn network(welcome: &wire::Welcome) -> Result<Network, SiteError> {
+    let unreadable = |why: String| SiteError::Unreadable { what: "a model", why: wire::plain(&why) };
+    serde_json::from_str(&welcome.network).map_err(|error| unreadable(error.to_string()))
+}
+
+/// Number of values in the model that the server's welcome describes.
+pub(crate) fn model_values(welcome: &wire::Welcome) -> Result<usize, SiteError> {
+    Ok(Layout::of(&network(welcome)?)?.len())
+}
+
 impl Site {
     /// A site for the run that the server's welcome describes.
     pub(crate) fn new(
@@ -160,9 +190,7 @@ impl Site {
     ) -> Result<Self, SiteError> {
         let Readable { samples, class_names: names, .. } = data;
         let attack = options.attack;
-        let network: Network = serde_json::from_str(&welcome.network).map_err(|error| {
-            SiteError::Unreadable { what: "a model", why: wire::plain(&error.to_string()) }
-        })?;
+        let network = network(welcome)?;
         let (ours, classes) = (samples.shape(), samples.classes());
         if network.input != ours || network.classes != classes {
             let (theirs, their_classes) = (network.input, network.classes);
@@ -283,11 +311,6 @@ impl Site {
         // The layers were checked when the site was made.
         let optimizer = &job.offer.local.optimizer;
         check_network(&self.policy, &self.network, &self.layout, batch, optimizer).unwrap_or(Ok(()))
-    }
-
-    /// Number of values in the model.
-    pub(crate) fn model_values(&self) -> usize {
-        self.layout.len()
     }
 
     /// The largest job or model that the server can have for this site.

@@ -44,8 +44,11 @@ pub(crate) enum Admission {
 impl Coordinator {
     /// Records that a client was in contact, and refuses clients of another run or outside the roster.
     pub(crate) fn note_contact(&self, member: &Member, run: Option<&str>) -> Result<(), Refusal> {
-        let seen = Seen { name: member.name.clone(), last: self.now() };
-        self.inner().seen.insert(member.id, seen);
+        let (name, last) = (member.name.clone(), self.now());
+        let mut inner = self.inner();
+        let problem = inner.seen.remove(&member.id).and_then(|seen| seen.problem);
+        inner.seen.insert(member.id, Seen { name, last, problem });
+        drop(inner);
         if let Some(roster) = &self.terms.roster
             && !roster.contains(&member.id)
         {
@@ -56,6 +59,13 @@ impl Coordinator {
                 Err(Refusal::WrongRun { ours: self.terms.run_id.clone(), theirs: run.to_owned() })
             }
             _ => Ok(()),
+        }
+    }
+
+    /// Remembers why a client does not take part, or has no update, for the operator's status; `None` if it takes part.
+    pub(crate) fn note_problem(&self, client: ClientId, problem: Option<String>) {
+        if let Some(seen) = self.inner().seen.get_mut(&client) {
+            seen.problem = problem;
         }
     }
 
@@ -94,6 +104,7 @@ impl Coordinator {
         }
         let new = inner.present.insert(client, holdout).is_none();
         drop(inner);
+        self.note_problem(client, None);
         if new {
             let name = member.name.clone();
             if let Some(listed) = listed {
@@ -225,6 +236,7 @@ impl Coordinator {
     pub(crate) fn fail(&self, member: &Member, failure: &wire::Failure) -> Result<(), Refusal> {
         self.note_contact(member, Some(&failure.run))?;
         let why = plain(&failure.why);
+        self.note_problem(member.id, Some(format!("round {}: {why}", failure.round.saturating_add(1))));
         let event = Event::Failed {
             client: member.id,
             round: failure.round.saturating_add(1),
@@ -243,6 +255,7 @@ impl Coordinator {
         answer: Reply,
         event: Option<&Event>,
     ) -> Result<(), Refusal> {
+        let accepted = answer.update().is_some();
         let mut inner = self.inner();
         let Phase::Training(open) = &mut inner.phase else { return Err(Refusal::Late { round }) };
         if open.round != round {
@@ -261,6 +274,9 @@ impl Coordinator {
             open.answers.insert(client, answer);
         }
         drop(inner);
+        if accepted {
+            self.note_problem(client, None);
+        }
         if let Some(event) = event {
             (self.log)(event);
         }

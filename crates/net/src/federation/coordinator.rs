@@ -80,6 +80,7 @@ impl Coordinator {
             phase: Phase::Between,
             accuracy: None,
             median_accuracy: None,
+            not_evaluated: None,
             valid: None,
             roster_closed: false,
             stop: false,
@@ -173,9 +174,9 @@ impl Coordinator {
         }
     }
 
-    /// The label statistic that clients are asked for first.
-    pub(crate) fn asks(&self) -> Ask {
-        self.survey(&self.inner()).ask
+    /// What clients are asked first.
+    pub(crate) fn first_survey(&self) -> Survey {
+        self.survey(&self.inner())
     }
 
     /// Publishes the result of the last round, for status requests.
@@ -183,6 +184,7 @@ impl Coordinator {
         let mut inner = self.inner();
         inner.enrolled.round = round;
         (inner.accuracy, inner.median_accuracy) = (assessment.accuracy, assessment.median_accuracy);
+        inner.not_evaluated = inner.not_evaluated.take().filter(|(evaluated, _)| evaluated + 1 == round);
     }
 
     /// Restores a round's roster, which after a restart is older than the coordinator.

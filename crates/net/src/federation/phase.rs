@@ -31,6 +31,8 @@ pub(crate) struct Inner {
     pub(crate) accuracy: Option<f64>,
     /// Median of the clients' accuracies after the last round, if they evaluated the model.
     pub(crate) median_accuracy: Option<f64>,
+    /// The last round that clients should have evaluated and did not, counted from 0, and why.
+    pub(crate) not_evaluated: Option<(u32, String)>,
     /// Clients that have a valid certificate; `None` without TLS.
     pub(crate) valid: Option<BTreeSet<ClientId>>,
     /// Whether nobody new may enrol: the first round of a fixed roster has begun.
@@ -83,6 +85,8 @@ impl Inner {
 pub(crate) struct Seen {
     pub(crate) name: String,
     pub(crate) last: Instant,
+    /// Why it does not take part, or has no update, by the last that was heard of it.
+    pub(crate) problem: Option<String>,
 }
 
 /// The phase of a federation.

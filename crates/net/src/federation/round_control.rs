@@ -7,6 +7,7 @@ use crate::federation::table_schema::waiting_for_columns;
 use crate::federation::{Coordinator, Event};
 use crate::wire;
 use fedtvd_core::labels::Reference;
+use fedtvd_core::round::hardened::LEAST;
 use fedtvd_core::round::{Assessment, ClientId, Job, Profile, hardened, needed};
 use fedtvd_run::fleet::FleetFailure;
 use prost::bytes::Bytes;
@@ -188,7 +189,13 @@ impl Coordinator {
             (self.log)(&Event::Note { note });
         }
         let counts = evaluating.counts.values();
-        Ok(Assessment::by_clients(self.terms.run.mode, self.terms.classes, counts))
+        let assessment = Assessment::by_clients(self.terms.run.mode, self.terms.classes, counts);
+        if assessment.accuracy.is_none() {
+            let why = not_evaluated(&evaluating);
+            (self.log)(&Event::Note { note: format!("round {}: not evaluated: {why}", round + 1) });
+            self.inner().not_evaluated = Some((round, why));
+        }
+        Ok(assessment)
     }
 
     /// Ends the federation: waits until all clients are informed, but no longer than `patience`.
@@ -200,5 +207,19 @@ impl Coordinator {
             roster.all(|client| inner.informed.contains(&client) || !inner.can_answer(client))
         });
         drop(waited);
+    }
+}
+
+/// Why clients' evaluations of a model do not count.
+fn not_evaluated(evaluating: &Evaluating) -> String {
+    let asked = evaluating.asked.len();
+    match evaluating.counts.values().filter(|found| found.total > 0).count() {
+        _ if asked == 0 => "no client answered in this round".to_owned(),
+        0 => format!("none of {asked} clients sent an evaluation of hold-out samples"),
+        found => {
+            format!(
+                "{found} of {asked} clients sent an evaluation of hold-out samples, and hardened mode needs {LEAST}"
+            )
+        }
     }
 }

@@ -19,7 +19,7 @@ use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
 use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Config, Experiment, ReferenceSource};
-use fedtvd_run::directory::files::make_folder;
+use fedtvd_run::directory::files::{make_folder, write};
 use fedtvd_run::directory::{
     Checkpoints, FORMAT, Fingerprint, Inputs, Manifest, RunDirectory, Summary, sha256,
 };
@@ -60,6 +60,9 @@ pub struct Ready {
     pub work: Work,
 }
 
+/// The file in a run directory that says that clients evaluate the models, although the server may have a test set.
+const NO_TEST_SET: &str = "no-test-set";
+
 /// What is left to do in a federation.
 #[expect(clippy::large_enum_variant, reason = "a process has only one of them")]
 pub enum Work {
@@ -95,6 +98,8 @@ pub(crate) fn prepare_with(
         return Err(FederationError::NoFederation(out.display().to_string()));
     }
     options.roster = roster(out, options.roster)?;
+    let no_test_set = out.join("federation").join(NO_TEST_SET);
+    options.clients_evaluate |= existing.is_some() && no_test_set.exists();
     let Subject { config, mut experiment, info, resumed, least } =
         Subject::of(existing.as_ref(), wanted, places, &options, &log)?;
     let weights = experiment.run.class_weights.check(info.classes);
@@ -109,6 +114,9 @@ pub(crate) fn prepare_with(
         None => create(out, &config, &experiment, &info, &model, &start)?,
     };
     let ledger = Ledger::open(&directory.file("federation"))?;
+    if options.clients_evaluate && !no_test_set.exists() {
+        write(&no_test_set, b"").map_err(RunError::from)?;
+    }
     if resumed == Resumed::Edited {
         resumed_schema::take_up(&directory, &config, &info, &new_name())?;
     }

@@ -39,6 +39,9 @@ pub struct Status {
     /// Median of the clients' accuracies after the last round; null if they did not evaluate the model.
     #[serde(default)]
     pub median_accuracy: Option<f64>,
+    /// Why the clients' evaluations after the last round do not count; null if they do, or if none were asked for.
+    #[serde(default)]
+    pub not_evaluated: Option<String>,
     /// Number of enrolled clients.
     pub roster: usize,
     /// Clients whose update is on disk.
@@ -64,6 +67,9 @@ pub struct ClientStatus {
     pub answer: Option<String>,
     /// Seconds since its last contact.
     pub last_seen_seconds: f64,
+    /// Why it does not take part, or has no update, by the last that the server heard of it; null if there was nothing.
+    #[serde(default)]
+    pub problem: Option<String>,
 }
 
 impl Coordinator {
@@ -96,6 +102,7 @@ impl Coordinator {
                 size: inner.enrolled.profile(*client).map(|profile| profile.size),
                 answer: answer(client).map(str::to_owned),
                 last_seen_seconds: now.saturating_duration_since(seen.last).as_secs_f64(),
+                problem: seen.problem.clone(),
             });
         }
         // Includes clients that have not contacted a restarted server yet.
@@ -134,6 +141,7 @@ impl Coordinator {
             needed: open.map(|open| open.needed),
             accuracy: inner.accuracy.filter(|accuracy| accuracy.is_finite()),
             median_accuracy: inner.median_accuracy.filter(|accuracy| accuracy.is_finite()),
+            not_evaluated: inner.not_evaluated.as_ref().map(|(_, why)| why.clone()),
             roster: inner.enrolled.roster.len(),
             answered,
             waiting_for_names: self.names(&waiting_for),
@@ -172,6 +180,9 @@ impl Status {
             serde_json::to_string(&self.mode).unwrap_or_default().trim_matches('"'),
             self.roster,
         );
+        if let Some(why) = &self.not_evaluated {
+            let _ = writeln!(text, "the last model was not evaluated: {why}");
+        }
         if let Some(problem) = &self.problem {
             let _ = writeln!(text, "round 1 cannot begin: {problem}");
         }
@@ -196,9 +207,10 @@ impl Status {
             let _ = writeln!(text, "{waiting}");
         }
         for client in &self.clients {
+            let problem = client.problem.as_ref().map(|problem| format!(": {problem}")).unwrap_or_default();
             let _ = writeln!(
                 text,
-                "{:>6}  {:<20} {:>9} samples  {:<9} seen {:.0} s ago",
+                "{:>6}  {:<20} {:>9} samples  {:<9} seen {:.0} s ago{problem}",
                 client.client,
                 client.name,
                 client.size.map_or_else(|| "-".to_owned(), |size| size.to_string()),

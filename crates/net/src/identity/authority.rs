@@ -69,6 +69,17 @@ pub enum AuthorityError {
         /// Whose it is.
         name: String,
     },
+    /// The key of another client.
+    #[error(
+        "the public key of the request for {name} is that of {other}: whoever has it could be both. Let the site make its own with \
+         \"fedtvd join --request {name}\" in a new folder; if {other} is now called {name}, revoke {other} first"
+    )]
+    KeyInUse {
+        /// The client of the request.
+        name: String,
+        /// The client that has the key.
+        other: String,
+    },
     /// No such client.
     #[error("{0} has no certificate that could be revoked; \"fedtvd certs list\" shows all")]
     UnknownClient(String),

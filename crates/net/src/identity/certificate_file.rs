@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 use time::OffsetDateTime;
-use tokio_rustls::rustls::SignatureScheme;
 use tokio_rustls::rustls::client::ResolvesClientCert;
 use tokio_rustls::rustls::server::{ClientHello, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
+use tokio_rustls::rustls::{self, InconsistentKeys, SignatureScheme};
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer as _;
 
@@ -60,8 +60,14 @@ impl CertificateFile {
 }
 
 fn read(certificate: &std::path::Path, private: &std::path::Path) -> Result<Arc<CertifiedKey>, TlsError> {
-    let certified = CertifiedKey::from_der(chain(certificate)?, key(private)?, &provider())?;
-    Ok(Arc::new(certified))
+    let certified = CertifiedKey::from_der(chain(certificate)?, key(private)?, &provider());
+    Ok(Arc::new(certified.map_err(|error| match error {
+        rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => {
+            let [certificate, key] = [certificate, private].map(|path| path.display().to_string());
+            TlsError::OtherKey { certificate, key }
+        }
+        other => other.into(),
+    })?))
 }
 
 /// The server's side: the server itself refreshes, and logs what is wrong.

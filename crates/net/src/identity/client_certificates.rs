@@ -1,6 +1,7 @@
 //! Clients' certificates: issued or signed, renewed and revoked, each change of their list under one lock.
 
 use crate::identity::authority::{authority_params, set_validity};
+use crate::identity::certificate_subject::Subject;
 use crate::identity::client_name::check_name;
 use crate::identity::list_lock::ListLock;
 use crate::identity::{AllowList, Authority, AuthorityError, Listed, SigningRequest, tls};
@@ -46,8 +47,26 @@ impl Authority {
         days: i64,
     ) -> Result<(PathBuf, Listed), AuthorityError> {
         let _lock = ListLock::acquire(self.folder())?;
+        self.check_key(signing)?;
         let request = CertificateRequest { name: signing.name().to_owned(), id, max_size, days };
         self.certify(&request, signing.key(), None)
+    }
+
+    /// Refuses a request with the public key of another client's valid certificate: whoever has the key could be both.
+    pub fn check_key(&self, signing: &SigningRequest) -> Result<(), AuthorityError> {
+        let list = self.list()?;
+        let others = list.clients.iter().filter(|entry| entry.name != signing.name() && entry.valid());
+        for other in others {
+            let same_key = ["signed", "clients"].iter().any(|folder| {
+                let path = self.file(folder).join(&other.name).join("cert.pem");
+                Subject::read(&path).is_some_and(|subject| subject.key_hash == signing.key_hash())
+            });
+            if same_key {
+                let (name, other) = (signing.name().to_owned(), other.name.clone());
+                return Err(AuthorityError::KeyInUse { name, other });
+            }
+        }
+        Ok(())
     }
 
     /// Writes a certificate, and the private key if it was made here, and adds the certificate to the list. The caller

@@ -3,6 +3,7 @@
 //! Only the name and the public key are taken from a request. One that asks for anything else is refused, so that nobody
 //! believes to have been granted it.
 
+use crate::identity::certificate_subject::Subject;
 use crate::identity::client_name::{NameError, check_name};
 use fedtvd_run::directory::files::{doing, make_folder, read_text, write};
 use fedtvd_run::directory::{FileError, sha256};
@@ -48,6 +49,19 @@ pub enum RequestError {
     /// Another subject than a name.
     #[error("its subject must be the client's name (CN) and nothing else")]
     Subject,
+    /// A folder of another site.
+    #[error(
+        "{folder} holds the certificate of {other}, and a site with another name needs its own key: give --identity another \
+         folder. If {other} is now called {name}, remove {folder}/cert.pem first"
+    )]
+    OtherSite {
+        /// The folder.
+        folder: String,
+        /// The name that is asked for.
+        name: String,
+        /// The name in the certificate.
+        other: String,
+    },
     /// Extensions or other attributes.
     #[error("it asks for more than a client's name, such as other names or an authority's rights")]
     Attributes,
@@ -74,13 +88,19 @@ pub struct Requested {
     pub key_hash: String,
     /// Whether the key is new; otherwise it is the one that was there.
     pub new_key: bool,
+    /// The name in the request that it replaces, if that is another one.
+    pub replaced: Option<String>,
 }
 
 /// Writes a request for a certificate of this name, `request.pem`, beside the site's key, `key.pem`. A key that is there
-/// stays, so that its certificate can be renewed.
+/// stays, so that its certificate can be renewed; it is not used for another site.
 pub fn request_certificate(name: &str, folder: &Path) -> Result<Requested, RequestError> {
     check_name(name)?;
     make_folder(folder)?;
+    if let Some(subject) = Subject::read(&folder.join("cert.pem")).filter(|subject| subject.name != name) {
+        let (folder, name, other) = (folder.display().to_string(), name.to_owned(), subject.name);
+        return Err(RequestError::OtherSite { folder, name, other });
+    }
     let (path, request) = (folder.join("key.pem"), folder.join("request.pem"));
     let new_key = !path.exists();
     let key = if new_key { KeyPair::generate()? } else { KeyPair::from_pem(&read_text(&path)?)? };
@@ -94,8 +114,11 @@ pub fn request_certificate(name: &str, folder: &Path) -> Result<Requested, Reque
     if new_key {
         write(&path, key.serialize_pem().as_bytes())?;
     }
+    let replaced = SigningRequest::read(&request).ok().map(|replaced| replaced.name);
+    let replaced = replaced.filter(|replaced| replaced != name);
     write(&request, text.as_bytes())?;
-    Ok(Requested { key: path, request, key_hash: sha256(&key.subject_public_key_info()), new_key })
+    let key_hash = sha256(&key.subject_public_key_info());
+    Ok(Requested { key: path, request, key_hash, new_key, replaced })
 }
 
 impl SigningRequest {

@@ -29,7 +29,15 @@ pub enum TlsError {
         /// What is wrong.
         why: pem::Error,
     },
-    /// A certificate that does not match its key, or an invalid authority.
+    /// A certificate that does not match its key.
+    #[error("{certificate} and {key} do not belong together: the certificate was made for another key")]
+    OtherKey {
+        /// The certificate's file.
+        certificate: String,
+        /// The key's file.
+        key: String,
+    },
+    /// An invalid certificate or authority.
     #[error("the certificates cannot be used: {0}")]
     Rustls(#[from] rustls::Error),
     /// The authority's certificate.

@@ -296,6 +296,7 @@ mod tests {
             needed: Some(1),
             accuracy: None,
             median_accuracy: None,
+            not_evaluated: None,
             roster: 1,
             answered: Vec::new(),
             waiting_for: Vec::new(),

@@ -241,6 +241,7 @@ impl Federation for FederationService {
             wire::agree(*oldest, *newest, version, local).map_err(|error| refuse.because(&error.into()))?;
         self.coordinator.note_contact(&member, None).map_err(|refusal| refuse.because(&refusal))?;
         let terms = &self.coordinator.terms;
+        let survey = self.coordinator.first_survey();
         let mut welcome = Response::new(wire::Welcome {
             protocol,
             run: terms.run_id.clone(),
@@ -255,9 +256,10 @@ impl Federation for FederationService {
             classes: terms.class_names.clone(),
             version: VERSION.to_owned(),
             schema: terms.tables.as_ref().map_or_else(String::new, |tables| tables.text()),
-            ask: serde_json::to_string(&self.coordinator.asks()).unwrap_or_default(),
+            ask: serde_json::to_string(&survey.ask).unwrap_or_default(),
             epochs: terms.run.local.epochs,
             clients_evaluate: terms.clients_evaluate,
+            reference: serde_json::to_string(&survey.reference).unwrap_or_default(),
         });
         welcome.metadata_mut().insert(LEASE, self.coordinator.ledger.lease.into());
         Ok(welcome)
@@ -288,7 +290,10 @@ impl Federation for FederationService {
 
     async fn enrol(self: Arc<Self>, request: Request<wire::Enrolment>) -> Answered<wire::Empty> {
         let (member, refuse) = self.member(&request)?;
-        self.coordinator.enrol(&member, request.get_ref()).map_err(|refusal| refuse.because(&refusal))?;
+        self.coordinator.enrol(&member, request.get_ref()).map_err(|refusal| {
+            self.coordinator.note_problem(member.id, Some(plain(&refusal.to_string())));
+            refuse.because(&refusal)
+        })?;
         if let Some(peer) = request.extensions().get::<Peer>() {
             peer.surveyed.store(true, Ordering::Relaxed);
         }
@@ -324,7 +329,8 @@ impl Federation for FederationService {
         let (member, refuse) = self.member(&request)?;
         let wire::Declined { run, why } = request.get_ref();
         self.coordinator.note_contact(&member, Some(run)).map_err(|refusal| refuse.because(&refusal))?;
-        refuse.log(&Refusal::Declined(plain(why)));
+        let why = refuse.log(&Refusal::Declined(plain(why)));
+        self.coordinator.note_problem(member.id, Some(why));
         Ok(Response::new(wire::Empty {}))
     }
 

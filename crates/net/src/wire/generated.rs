@@ -68,6 +68,10 @@ pub struct Welcome {
     /// Whether clients evaluate models on their hold-outs, since the server has no test set.
     #[prost(bool, tag = "16")]
     pub clients_evaluate: bool,
+    /// The reference distribution of the first survey, as JSON (see Survey), so that a site can decide before it takes part.
+    /// Empty from servers older than this field.
+    #[prost(string, tag = "17")]
+    pub reference: ::prost::alloc::string::String,
 }
 /// A client's statistics of its table's columns of numbers without centre and scale.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -565,7 +569,7 @@ pub mod federation_client {
                 .insert(GrpcMethod::new("fedtvd.v1.Federation", "Judge"));
             self.inner.unary(req, path, codec).await
         }
-        /// States that the client will not take part, since the site's policy does not allow what the server asks for.
+        /// States that the client will not take part, since the site's policy does not allow what the server asks for, or its data do not fit.
         pub async fn decline(
             &mut self,
             request: impl tonic::IntoRequest<super::Declined>,
@@ -675,7 +679,7 @@ pub mod federation_server {
             self: std::sync::Arc<Self>,
             request: tonic::Request<super::Counts>,
         ) -> std::result::Result<tonic::Response<super::Empty>, tonic::Status>;
-        /// States that the client will not take part, since the site's policy does not allow what the server asks for.
+        /// States that the client will not take part, since the site's policy does not allow what the server asks for, or its data do not fit.
         async fn decline(
             self: std::sync::Arc<Self>,
             request: tonic::Request<super::Declined>,

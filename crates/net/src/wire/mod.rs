@@ -74,8 +74,9 @@ mod tests {
             ask: text("a"),
             epochs: 5,
             clients_evaluate: true,
+            reference: text("q"),
         };
-        let bytes = b"\x08\x01\x12\x01r\x18\x02\x22\x01n\x2a\x01w\x30\x03\x38\x01\x42\x01s\x4a\x01m\x50\x04\x5a\x01c\x62\x01v\x6a\x01t\x72\x01a\x78\x05\x80\x01\x01";
+        let bytes = b"\x08\x01\x12\x01r\x18\x02\x22\x01n\x2a\x01w\x30\x03\x38\x01\x42\x01s\x4a\x01m\x50\x04\x5a\x01c\x62\x01v\x6a\x01t\x72\x01a\x78\x05\x80\x01\x01\x8a\x01\x01q";
         assert_eq!(welcome.encode_to_vec(), bytes);
         let column = ColumnStatistic { count: 10, mean: 2.0, squares: 2.0 };
         let columns = ColumnStatistics { run: text("r"), size: 5, columns: vec![column] };

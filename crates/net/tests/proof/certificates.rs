@@ -1,10 +1,12 @@
 //! Certificates while a federation runs: they expire, are revoked and renewed without a restart.
 
+use crate::destroyed::samples;
 use crate::puppet::{Puppet, code};
 use crate::roster::{SETTINGS, answer};
 use crate::stage::{Stage, config};
 use fedtvd_core::round::RoundRecord;
-use fedtvd_net::client::Security;
+use fedtvd_data::set::{DataOptions, Places};
+use fedtvd_net::client::{self, Progress, Security, SiteData};
 use fedtvd_net::federation::{Event, Options, ask};
 use fedtvd_net::identity::{CertificateRequest, tls};
 use fedtvd_run::directory::{RunDirectory, sha256};
@@ -131,6 +133,36 @@ async fn a_renewed_certificate_is_valid_beside_the_old_one_and_both_are_the_same
     drop((old, new));
     assert!(Puppet::dial(&address, &stage.security(0), 0).await.is_ok());
     tokio::task::block_in_place(|| running.finish());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_running_client_whose_old_certificate_is_revoked_continues_with_the_renewed_one_and_stops_without_one()
+ {
+    let stage = Stage::new(2);
+    let options = Options { roster: Some([0, 1].into()), workers: 1, ..Options::default() };
+    let running = stage.serve("run", &config(&SETTINGS), options);
+    let class_names = DataOptions::default().load(&Places::new(None)).unwrap().class_names;
+    let data = SiteData::Samples { samples: samples(), class_names };
+    let client = client::Options::new(running.address(), stage.security(0), data, stage.path("state"));
+    let (steps, mut reported) = tokio::sync::mpsc::unbounded_channel();
+    let mut joined = tokio::spawn(async move {
+        client::join(client, &|progress: &Progress| drop(steps.send(progress.clone()))).await
+    });
+    let mut until = async |wanted: fn(&Progress) -> bool| {
+        let found = async { while !wanted(&reported.recv().await.expect("the client still runs")) {} };
+        tokio::time::timeout(PATIENCE, found).await.expect("the client must say so");
+    };
+    // It waits for the other client of the roster.
+    until(|progress| matches!(progress, Progress::Joined(_))).await;
+    stage.certs.issue(&wish(0)).unwrap();
+    let first = stage.certs.list().unwrap().clients[0].serial.clone().unwrap();
+    stage.certs.revoke_serial(&first).unwrap();
+    until(|progress| matches!(progress, Progress::Waiting(why) if why.contains("renewed"))).await;
+    until(|progress| matches!(progress, Progress::Joined(_))).await;
+    stage.certs.revoke("client-0").unwrap();
+    let ended = tokio::time::timeout(PATIENCE, &mut joined).await.expect("it must stop").unwrap();
+    assert!(ended.unwrap_err().to_string().ends_with("[revoked]"));
+    tokio::task::block_in_place(|| running.stop());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 const CLIENTS: u32 = 4;
 
 /// 50 images for training and 20 held out; those of each class have another block of white pixels.
-fn samples() -> Arc<Samples> {
+pub(crate) fn samples() -> Arc<Samples> {
     let labels: Vec<u32> = (0..70).map(|row| row % 10).collect();
     let pixel = |label: u32, place: usize| if place / 78 == label as usize { 1.0 } else { 0.0 };
     let images = labels.iter().flat_map(|&label| (0..784).map(move |place| pixel(label, place))).collect();

@@ -125,6 +125,7 @@ fn welcome() -> wire::Welcome {
         ask: "\"nothing\"".to_owned(),
         epochs: 1,
         clients_evaluate: false,
+        reference: String::new(),
     }
 }
 
@@ -171,6 +172,23 @@ async fn nothing_about_a_table_leaves_before_run_model_and_classes_are_checked()
         assert_eq!(told, []);
         assert!(!folder.path().join("bad").exists());
     }
+}
+
+#[tokio::test]
+async fn no_statistics_of_columns_are_sent_if_the_announced_reference_is_one_too_many() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("state")).unwrap();
+    // The site has disclosed a distance to another reference, in another run.
+    let disclosed = serde_json::json!({
+        "time": "2026-01-01T00:00:00Z", "server": "", "authority": "", "data": "", "run": "run0", "message": "Enrol",
+        "content": "", "count": 1, "bytes": 1, "reference": "other"
+    });
+    std::fs::write(folder.path().join("state/sent.jsonl"), format!("{disclosed}\n")).unwrap();
+    let announced =
+        wire::Welcome { ask: "\"distance\"".to_owned(), reference: "[0.5,0.5]".to_owned(), ..welcome() };
+    let (error, told, _) = joined(folder.path(), vec![announced]).await;
+    assert!(error.to_string().ends_with("(references = 1)"), "{error}");
+    assert_eq!(told, []);
 }
 
 #[tokio::test]

@@ -23,6 +23,7 @@ mod one_hot;
 mod policy;
 mod proxy;
 mod puppet;
+mod reasons;
 mod records;
 mod requests;
 mod retrying;

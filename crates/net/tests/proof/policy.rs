@@ -96,6 +96,27 @@ async fn the_second_of_ten_references_is_refused_also_in_another_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_announced_reference_that_is_one_too_many_is_found_by_a_check_and_ends_a_join_before_anything_is_sent()
+ {
+    let folder = tempfile::tempdir().unwrap();
+    let used = joined(folder.path(), Policy::default(), 40, welcome(), vec![survey("\"distance\"")]).await;
+    assert!(used.0.is_ok());
+    let uniform = serde_json::to_string(&Reference::uniform(CLASSES)).unwrap();
+    for (reference, refused) in [(uniform.as_str(), false), ("[0.25,0.75]", true)] {
+        let announced = wire::Welcome { reference: reference.into(), ..welcome() };
+        let (_double, server) = Double::start(announced.clone(), vec![]).await;
+        let options = Options::new(server, Double::security(), data(40), folder.path().to_owned());
+        let options = Options { data_name: "data".into(), ..options };
+        let found = tokio::task::block_in_place(|| client::check(&options)).unwrap();
+        assert_eq!(found.violations.iter().any(|one| one.key == "references"), refused, "{found:?}");
+        let (outcome, double) = joined(folder.path(), Policy::default(), 40, announced, vec![]).await;
+        assert_eq!(outcome.is_err(), refused, "{outcome:?}");
+        let asked_for_work = double.received().iter().any(|one| one.method == "Pull");
+        assert_eq!((asked_for_work, double.texts("Decline").len()), (!refused, usize::from(refused)));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn jobs_beyond_the_policy_are_refused_before_anything_is_trained() {
     let narrow = Policy { strategies: vec!["fedavg".into()], ..Policy::default() };
     let foreign = Step::Train(Local::default(), "scaffold");
@@ -163,6 +184,12 @@ async fn a_site_with_few_samples_does_not_train() {
     assert_eq!(double.texts("Decline"), [why]);
     let (outcome, _) = joined(folder.path(), Policy::default(), 20, welcome(), vec![]).await;
     assert!(outcome.is_ok());
+    // A check says the same, and how large the model is: two classes, each with three weights and a bias.
+    let (_double, server) = Double::start(welcome(), vec![]).await;
+    let options = Options::new(server, Double::security(), data(19), folder.path().to_owned());
+    let found = tokio::task::block_in_place(|| client::check(&options)).unwrap();
+    assert_eq!(found.violations.iter().map(ToString::to_string).collect::<Vec<_>>(), [why]);
+    assert_eq!(found.model_values, 8);
 }
 
 #[tokio::test(flavor = "multi_thread")]
