@@ -52,7 +52,7 @@ impl Output {
         let answer = if self.json {
             serde_json::to_string_pretty(json).map_err(Failure::work)? + "\n"
         } else {
-            text()
+            printable(&text())
         };
         print(answer.as_bytes())
     }

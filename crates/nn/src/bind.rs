@@ -1,5 +1,6 @@
 //! Gives every feature map its border and buffers, and makes the layers.
 
+use crate::cpu::CpuError;
 use crate::flow::{Flow, Node};
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
@@ -34,11 +35,6 @@ impl Bound {
     pub(crate) fn new(flow: &Flow, layout: &Layout, isa: Isa, capacity: usize) -> Self {
         let groups = capacity.div_ceil(isa.lanes());
         let maps = maps(flow, isa);
-        let largest = maps.iter().map(|map| groups * map.group()).max().unwrap_or(0);
-        assert!(
-            u32::try_from(largest).is_ok(),
-            "tables count in u32; a map of {largest} numbers is beyond memory"
-        );
         let (slots, sizes) = gradient_slots(flow, &maps);
         let port =
             |map: usize, write: Write| Port { value: map, gradient: slots[map], map: maps[map], write };
@@ -65,14 +61,62 @@ impl Bound {
             capacity: groups * isa.lanes(),
         }
     }
+
+    /// Frees the buffers and the layers, so that others can be made without holding both.
+    pub(crate) fn free(&mut self) {
+        self.layers = Vec::new();
+        (self.buffers.values, self.buffers.gradients, self.capacity) = (Vec::new(), Vec::new(), 0);
+    }
 }
 
-/// Bytes of the buffers that a network needs for batches of up to `capacity` samples, without making them.
+/// Fails if a batch of up to `capacity` samples has a feature map, or the model, more numbers than the layers' tables can
+/// address.
+pub(crate) fn check(flow: &Flow, layout: &Layout, isa: Isa, capacity: usize) -> Result<(), CpuError> {
+    let groups = capacity.div_ceil(isa.lanes()) as u128;
+    let largest = maps(flow, isa).iter().map(|map| groups * map.group() as u128).max().unwrap_or(0);
+    let numbers = largest.max(layout.len() as u128);
+    if numbers <= u128::from(u32::MAX) { Ok(()) } else { Err(CpuError::TooLarge { numbers }) }
+}
+
+/// Bytes of the buffers and tables that a network needs for batches of up to `capacity` samples, without making them.
 pub(crate) fn bytes(flow: &Flow, isa: Isa, capacity: usize) -> u128 {
+    let groups = capacity.div_ceil(isa.lanes());
     let maps = maps(flow, isa);
     let (_, gradients) = gradient_slots(flow, &maps);
     let numbers: u128 = maps.iter().map(Map::group).chain(gradients).map(|group| group as u128).sum();
-    4 * numbers * capacity.div_ceil(isa.lanes()) as u128
+    let layers: u128 = flow
+        .nodes
+        .iter()
+        .map(|node| {
+            LAYER + layer_bytes(&node.kind, &maps[node.input], &maps[node.output], node.input == 0, groups)
+        })
+        .sum();
+    4 * numbers * groups as u128 + layers
+}
+
+/// Bytes of a layer besides its buffers and tables, and of three allocations around it, at most.
+const LAYER: u128 = 512;
+
+/// Bytes of the buffers and tables that a layer itself holds. `first` says that its input has no gradient.
+fn layer_bytes(kind: &Kind, input: &Map, output: &Map, first: bool, groups: usize) -> u128 {
+    match kind {
+        Kind::Conv { .. } => {
+            let window = window(kind).expect("a convolution has a window");
+            Conv::bytes(input, output, window, first, groups)
+        }
+        Kind::Linear { .. } => Linear::bytes(input, output, groups),
+        Kind::Dropout { .. } => 4 * groups as u128 * output.group() as u128,
+        Kind::BatchNorm { .. } => 16 * input.shape[0] as u128,
+        Kind::GroupNorm { groups: parts, .. } => {
+            4 * groups as u128 * *parts as u128 * 2 * input.lanes as u128
+        }
+        Kind::Relu
+        | Kind::MaxPool { .. }
+        | Kind::AveragePool { .. }
+        | Kind::GlobalPool
+        | Kind::Flatten
+        | Kind::Residual { .. } => 0,
+    }
 }
 
 struct Ends {

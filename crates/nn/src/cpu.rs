@@ -55,6 +55,12 @@ pub enum CpuError {
         /// Classes of the data set.
         samples: usize,
     },
+    /// A feature map or the model has more numbers than can be addressed.
+    #[error("a feature map or the model has {numbers} numbers; {} are possible", u32::MAX)]
+    TooLarge {
+        /// Numbers of the larger one.
+        numbers: u128,
+    },
 }
 
 fn size(shape: Shape) -> String {
@@ -69,7 +75,7 @@ impl Cpu {
     }
 
     /// Bytes that training this network in batches of up to `batch` samples takes, besides the samples: feature maps,
-    /// gradients, the optimiser's vectors and three copies of the model. Allocates none of them.
+    /// gradients, the layers' tables, the optimiser's vectors and three copies of the model. Allocates none of them.
     pub fn training_memory(
         network: &Network,
         batch: usize,
@@ -96,6 +102,7 @@ impl Cpu {
         if network.classes < samples.classes() {
             return Err(CpuError::Classes { network: network.classes, samples: samples.classes() });
         }
+        bind::check(&flow, &layout, isa, EVALUATION_BATCH)?;
         Ok(Self {
             bound: Bound::new(&flow, &layout, isa, EVALUATION_BATCH),
             gradient: vec![0.0; layout.trainable()],
@@ -140,10 +147,14 @@ impl Cpu {
         Ok(outputs)
     }
 
-    fn reserve(&mut self, batch: usize) {
+    /// Makes the buffers large enough for this batch; never holds the old ones and the new ones at the same time.
+    fn reserve(&mut self, batch: usize) -> Result<(), CpuError> {
         if batch > self.bound.capacity {
+            bind::check(&self.flow, &self.layout, self.isa, batch)?;
+            self.bound.free();
             self.bound = Bound::new(&self.flow, &self.layout, self.isa, batch);
         }
+        Ok(())
     }
 
     fn check(
@@ -268,7 +279,8 @@ impl Trainer for Cpu {
                 ("class weights", pass.class_weights.map(<[f32]>::len), self.classes),
             ],
         )?;
-        self.reserve(pass.batch.min(rows.len()));
+        let reserved = self.reserve(pass.batch.min(rows.len()));
+        reserved.map_err(|error| TrainFailure::Device(error.to_string()))?;
         self.state.begin(pass, trainable);
         let total: f64 = rows.iter().map(|row| pass.weight(self.samples.labels()[*row as usize])).sum();
         let mut report = PassReport { steps: 0, losses: [0.0; 2] };
@@ -327,8 +339,9 @@ impl Trainer for Cpu {
 mod tests {
     use super::*;
     use crate::models::from_lines;
+    use fedtvd_core::model::Layer;
     use fedtvd_core::stream::Key;
-    use fedtvd_core::train::{Adam, Pull, Sgd, Values};
+    use fedtvd_core::train::{Adam, Local, Pull, Sgd, Values};
 
     #[test]
     fn as_many_inputs_as_classes_train_too() {
@@ -351,6 +364,56 @@ mod tests {
             let hits = rows.iter().zip(&predictions).filter(|(row, class)| **row % 2 == **class).count();
             assert_eq!(hits as f64 / 20.0, cpu.evaluate(&params, &rows, None).unwrap().accuracy());
         }
+    }
+
+    #[test]
+    fn the_memory_of_training_has_everything_that_the_layers_hold() {
+        let bytes = |lines: &[&str], input| {
+            let lines: Vec<String> = lines.iter().map(|line| line.to_string()).collect();
+            Cpu::training_memory(&from_lines(&lines, input, 2).unwrap(), 64, &Local::default().optimizer)
+                .unwrap()
+        };
+        // Samples times inputs in f32 beside the map itself: a linear layer's input, sample by sample.
+        let [narrow, wide] =
+            [1000, 2000].map(|units| bytes(&[&format!("linear {units}"), "linear"], [3, 1, 1]));
+        // Per unit: value, gradient and copy of 64 samples; 3 x (1 + 2) + 1 weights in 3 copies and 2 vectors; two taps.
+        // One more place for every register of units.
+        let places = 8 * 1000 / Isa::available().pop().unwrap().lanes() as u128;
+        let unit = 4 * 3 * 64 + 4 * 5 * 6 + 2 * 8;
+        assert!((wide - narrow).abs_diff(1000 * unit + places) <= 8, "{narrow} {wide}");
+        let dropout = bytes(&["linear 1000", "dropout 0.5", "linear"], [3, 1, 1]) - narrow;
+        // Values, factors and perhaps gradients of 64 samples.
+        assert!(dropout >= 1000 * 4 * 2 * 64, "{dropout}");
+        // A place of eight bytes per pixel and group of samples, of each convolution and of dx of the second one.
+        let conv = bytes(&["conv 1 1x1", "conv 1 1x1", "flatten", "linear"], [1, 50, 50]);
+        let pooled = bytes(&["conv 1 1x1", "flatten", "linear"], [1, 50, 50]);
+        let groups = 64 / Isa::available().pop().unwrap().lanes() as u128;
+        assert!(conv - pooled >= 4 * 64 * 2500 + 2 * 8 * groups * 2500, "{conv} {pooled}");
+    }
+
+    #[test]
+    fn a_network_with_more_numbers_than_tables_can_address_is_an_error() {
+        let network = |units: usize| {
+            from_lines(&[format!("linear {units}"), "relu".to_owned(), "linear".to_owned()], [1, 1, 1], 2)
+        };
+        let data = |rows: usize| {
+            let labels = (0..rows as u32).map(|row| row % 2).collect();
+            Arc::new(Samples::new([1, 1, 1], 2, Values::Floats(vec![0.5; rows]), labels, rows).unwrap())
+        };
+        // 32 samples of an evaluation, or 43,000 of a batch, times units: beyond 2^32.
+        let mut vast = network(3).unwrap();
+        let Layer::Linear { out, .. } = &mut vast.layers[0] else { panic!("{vast:?}") };
+        *out = 140_000_000;
+        let error = Cpu::new(&vast, data(2)).err().unwrap();
+        assert!(matches!(error, CpuError::TooLarge { numbers } if numbers > 1 << 32), "{error}");
+        let network = network(100_000).unwrap();
+        let mut cpu = Cpu::new(&network, data(43_000)).unwrap();
+        let mut params = Params::zeros(Arc::new(Layout::of(&network).unwrap()));
+        let rows: Vec<u32> = (0..43_000).collect();
+        let local = Local { batch: 43_000, epochs: 1, ..Local::default() };
+        let failure = cpu.pass(&mut params, &rows, &local.pass(Key::of(1), None, None)).unwrap_err();
+        assert!(failure.to_string().contains("numbers; 4294967295 are possible"), "{failure}");
+        assert!(cpu.evaluate(&params, &rows[..40], None).is_ok(), "the buffers from before are still there");
     }
 
     #[test]

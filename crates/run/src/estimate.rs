@@ -5,7 +5,7 @@ use crate::directory::summary::{memory, peak_memory};
 use crate::footprint::Footprint;
 use crate::setup::Setup;
 use crate::simulation::{Resources, SimulationError, check};
-use fedtvd_core::model::Params;
+use crate::start_model::StartModel;
 use fedtvd_core::stream::Key;
 use fedtvd_core::train::{TrainFailure, Trainer as _};
 use fedtvd_nn::{Cpu, CpuError};
@@ -60,9 +60,9 @@ pub fn estimate(
     resources: Resources,
 ) -> Result<Estimate, EstimateError> {
     check(experiment, setup)?;
+    let mut params = StartModel::of(experiment, &setup.layout).map_err(SimulationError::from)?.params;
     let before = memory();
     let mut cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples))?;
-    let mut params = Params::initial(Arc::clone(&setup.layout), experiment.seed);
     let local = &experiment.run.local;
     let pass = fedtvd_core::train::Pass { epochs: 1, ..local.pass(Key::of(experiment.seed), None, None) };
     let batch = local.batch.min(setup.samples.train_rows());

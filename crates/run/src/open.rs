@@ -13,7 +13,7 @@ use crate::run_error::RunError;
 use crate::runner::{Runner, Saving};
 use crate::setup::{Data, Setup};
 use crate::simulation::{Resources, SimulationError, Workers, simulation};
-use crate::start_model::StartModel;
+use crate::start_model::{StartModel, model_bytes};
 use crate::test_set::TestSet;
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
@@ -215,7 +215,7 @@ pub fn same_inputs(directory: &RunDirectory, experiment: &Experiment, setup: &Se
     let manifest = directory.manifest()?;
     same_data(&manifest, experiment, &setup.data_checksum, &setup.schema_hash)?;
     same_split(&manifest, setup)?;
-    match experiment.start.as_ref().map(|path| (path, std::fs::read(path))) {
+    match experiment.start.as_ref().map(|path| (path, model_bytes(path))) {
         Some((path, Ok(file))) => {
             same(&format!("model {}", path.display()), &manifest.start_hash, &sha256(&file))
         }

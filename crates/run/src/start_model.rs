@@ -2,7 +2,8 @@
 
 use crate::configuration::Experiment;
 use fedtvd_core::model::{Layout, ModelFileError, Params};
-use std::path::PathBuf;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -41,6 +42,25 @@ pub enum StartError {
     },
 }
 
+/// Bytes of the largest model file: 2^32 numbers, which is more than a trainer can address, and the largest head that a
+/// safetensors file can have.
+const LARGEST: u64 = (4 << 32) + 100_000_000;
+
+/// The bytes of a model file. Pipes and devices, which may have no end, are refused.
+pub fn model_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
+    let refused = |why: String| Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, why));
+    let found = std::fs::metadata(path)?;
+    if !found.is_file() {
+        return refused("it is not a regular file".to_owned());
+    }
+    if found.len() > LARGEST {
+        return refused(format!("it has {} bytes; a model has at most {LARGEST}", found.len()));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(found.len()).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 impl StartModel {
     /// The model that an experiment starts from.
     pub fn of(experiment: &Experiment, layout: &Arc<Layout>) -> Result<Self, StartError> {
@@ -48,12 +68,32 @@ impl StartModel {
             let params = Params::initial(Arc::clone(layout), experiment.seed);
             return Ok(Self { params, file: None, note: None });
         };
-        let file = std::fs::read(path).map_err(|error| StartError::Read { path: path.clone(), error })?;
+        let file = model_bytes(path).map_err(|error| StartError::Read { path: path.clone(), error })?;
         let (params, new) = Params::started_from(&file, layout, experiment.seed)
             .map_err(|error| StartError::Misfit { path: path.clone(), error: Box::new(error) })?;
         let note = (!new.is_empty()).then(|| {
             format!("the head of {} has another width: {} start at random", path.display(), new.join(" and "))
         });
         Ok(Self { params, file: Some(file), note })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_of_a_possible_size_are_read_as_models() {
+        let refused = |path: &Path| model_bytes(path).unwrap_err().to_string();
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(refused(folder.path()), "it is not a regular file");
+        #[cfg(unix)]
+        assert_eq!(refused(Path::new("/dev/zero")), "it is not a regular file");
+        let path = folder.path().join("model.safetensors");
+        let file = std::fs::File::create(&path).unwrap();
+        file.set_len(LARGEST + 1).unwrap();
+        assert!(refused(&path).contains("a model has at most 17279869184"), "{}", refused(&path));
+        std::fs::write(&path, [1, 2, 3]).unwrap();
+        assert_eq!(model_bytes(&path).unwrap(), [1, 2, 3]);
     }
 }

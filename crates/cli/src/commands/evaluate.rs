@@ -18,6 +18,7 @@ use fedtvd_data::table::Schema;
 use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::RunDirectory;
+use fedtvd_run::start_model::model_bytes;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -73,7 +74,7 @@ impl Evaluate {
         };
         let config = self.config(&file)?;
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
-        let bytes = std::fs::read(&file).unwrap_or_default();
+        let bytes = model_bytes(&file).unwrap_or_default();
         let schema = trained_model::schema(&file, &bytes)?;
         self.refuse_idle(schema.as_ref(), &experiment.data)?;
         let notes = ignored::data_folder(self.configured.data(), std::slice::from_ref(&experiment.data.set));
@@ -227,7 +228,7 @@ fn text(view: &View<'_>) -> String {
         per_cent(view.macro_f1, 2),
         mean_loss(Some(view.loss).filter(|loss| loss.is_finite()))
     );
-    let wide = view.class_names.iter().map(|name| name.chars().count()).max().unwrap_or(0).max(5);
+    let wide = view.class_names.iter().map(|name| name.chars().count()).max().unwrap_or(0).clamp(5, 1000);
     if view.confusion.len() <= 20 {
         let _ = write!(text, "\n{:>wide$}  {:>8} │ predicted\n", "class", "accuracy");
         for ((name, accuracy), row) in view.class_names.iter().zip(&view.class_accuracy).zip(&view.confusion)

@@ -11,6 +11,7 @@ use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::{HistoryError, RunDirectory, history};
 use fedtvd_run::setup::{Data, network_for};
+use fedtvd_run::start_model::model_bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -110,7 +111,7 @@ impl TrainedModel {
     /// Reads a model; the configuration beside it is used for what its file does not say.
     pub(crate) fn read(model: &Path, config: Option<Config>, places: &Places) -> Result<Self, Failure> {
         let path = file(model)?;
-        let bytes = std::fs::read(&path)
+        let bytes = model_bytes(&path)
             .with_context(|| format!("reading {}", path.display()))
             .map_err(Failure::Request)?;
         if !is_safetensors(&bytes) {

@@ -49,7 +49,7 @@ impl ComparisonProgress {
     pub(crate) fn new(comparison: &Comparison, quiet: bool) -> Self {
         let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
         let board = MultiProgress::with_draw_target(target);
-        let width = comparison.labels().iter().map(String::len).max().unwrap_or(0);
+        let width = comparison.labels().iter().map(String::len).max().unwrap_or(0).min(1000);
         let style = ProgressStyle::with_template("{prefix} {bar:20} {msg}").expect("the template is valid");
         let style = style.progress_chars("█▌░");
         let (rounds, seeds) = (u64::from(comparison.rounds()), comparison.seeds());

@@ -6,6 +6,7 @@ mod collapse;
 mod compare;
 mod data;
 mod false_models;
+mod false_runs;
 mod federation;
 #[cfg(unix)]
 mod first_steps;

@@ -82,10 +82,11 @@ impl Job {
     /// Decodes a job for a model of this layout.
     pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
         let (header, mut reader) = Reader::open::<JobHeader>("job", bytes)?;
+        let parts = (header.local, header.adam, header.clip, header.label_smoothing);
         let offer = Offer {
             round: header.round,
             strategy: header.strategy,
-            local: local_header::local((header.local, header.adam, header.clip, header.label_smoothing)),
+            local: local_header::local(parts).map_err(BytesError::Local)?,
             class_weights: header.class_weights,
             reference: header.reference,
             params: Arc::new(reader.take_params(layout)?),

@@ -22,6 +22,9 @@ pub enum BytesError {
     /// An invalid header.
     #[error("the header cannot be read: {0}")]
     Header(String),
+    /// Local training outside its ranges.
+    #[error("its local training: {0}")]
+    Local(String),
     /// A value of another kind.
     #[error("this holds a {got}; a {expected} is needed")]
     Kind {

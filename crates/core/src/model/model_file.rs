@@ -1,6 +1,6 @@
 //! A model as a safetensors file that PyTorch loads: tensors by name, with their shapes.
 
-use crate::model::{Layout, ModelCard, Params, Tensor};
+use crate::model::{Layout, ModelCard, Params, Role, Tensor};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView, serialize};
 use std::sync::Arc;
 use thiserror::Error;
@@ -37,6 +37,14 @@ pub enum ModelFileError {
     /// A NaN or infinite value.
     #[error("tensor {name} holds {value}; every number must be finite")]
     NotFinite {
+        /// The tensor's name.
+        name: String,
+        /// The value.
+        value: f32,
+    },
+    /// A running variance below 0.
+    #[error("tensor {name} holds {value}; a variance must not be negative")]
+    NegativeVariance {
         /// The tensor's name.
         name: String,
         /// The value.
@@ -115,8 +123,12 @@ impl Params {
         for (value, chunk) in values.iter_mut().zip(view.data().as_chunks().0) {
             *value = f32::from_le_bytes(*chunk);
         }
-        match values.iter().find(|value| !value.is_finite()) {
-            Some(&value) => Err(ModelFileError::NotFinite { name: tensor.name.clone(), value }),
+        if let Some(&value) = values.iter().find(|value| !value.is_finite()) {
+            return Err(ModelFileError::NotFinite { name: tensor.name.clone(), value });
+        }
+        let variance = tensor.role == Role::RunningVariance;
+        match values.iter().find(|value| variance && **value < 0.0) {
+            Some(&value) => Err(ModelFileError::NegativeVariance { name: tensor.name.clone(), value }),
             None => Ok(()),
         }
     }
@@ -238,5 +250,20 @@ mod tests {
         params.values[0] = f32::NAN;
         let error = Params::from_safetensors(&params.to_safetensors(), &layout(3)).unwrap_err();
         assert_eq!(error.to_string(), "tensor bn.weight holds NaN; every number must be finite");
+    }
+
+    #[test]
+    fn a_negative_running_variance_is_refused() {
+        let mut params = Params::initial(layout(3), 1);
+        let place = params.layout.range("bn.running_var").unwrap().start;
+        params.values[place] = -0.5;
+        let (file, why) =
+            (params.to_safetensors(), "tensor bn.running_var holds -0.5; a variance must not be negative");
+        assert_eq!(Params::from_safetensors(&file, &layout(3)).unwrap_err().to_string(), why);
+        assert_eq!(Params::started_from(&file, &layout(3), 1).unwrap_err().to_string(), why);
+        let place = params.layout.range("bn.running_mean").unwrap().start;
+        let mut params = Params::initial(layout(3), 1);
+        params.values[place] = -0.5;
+        assert_eq!(Params::from_safetensors(&params.to_safetensors(), &layout(3)), Ok(params));
     }
 }

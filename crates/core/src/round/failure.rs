@@ -61,7 +61,7 @@ pub enum ClientFailure {
         most: u64,
     },
     /// A reach that no number of steps can have.
-    #[error("reach {reach} is outside {least} to {greatest}")]
+    #[error("reach {reach} {}", possible(*.least, *.greatest))]
     Reach {
         /// The reported reach.
         reach: String,
@@ -103,5 +103,24 @@ impl From<Screened> for ClientFailure {
 impl From<TrainFailure> for ClientFailure {
     fn from(failure: TrainFailure) -> Self {
         Self::Training(failure.to_string())
+    }
+}
+
+/// Why a reach is impossible, given the least and the greatest one; there is none if no step leads away from the start.
+fn possible(least: f64, greatest: f64) -> String {
+    if least > greatest {
+        return "is impossible: with this learning rate, no step leads away from the start".to_owned();
+    }
+    format!("is outside {least} to {greatest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reach_where_none_is_possible_is_refused_without_an_empty_range() {
+        assert_eq!(possible(0.1, 2.0), "is outside 0.1 to 2");
+        assert!(possible(f64::INFINITY, 0.0).starts_with("is impossible: with this learning rate"));
     }
 }

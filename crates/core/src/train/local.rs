@@ -1,6 +1,7 @@
 //! Local training as configured by the server: its passes, and bounds on how far they can reach.
 
 use crate::model::Params;
+use crate::settings::Range;
 use crate::stream::Key;
 use crate::train::{Optimizer, Pass, Pull, Reach, Schedule, Sgd, TrainFailure, Trainer};
 
@@ -40,6 +41,9 @@ impl Default for Local {
 }
 
 impl Local {
+    /// Range of a factor on the learning rate from one round or epoch to the next.
+    pub const DECAY: Range = Range::above(0.0, 2.0);
+
     /// The settings for a round, with that round's learning rate.
     pub fn in_round(&self, round: u32) -> Self {
         let lr = self.schedule.lr(self.optimizer.lr(), round);
@@ -88,18 +92,26 @@ impl Local {
     /// zero or less, so such steps are left out.
     ///
     /// However many samples are claimed, only about `STEPPED` steps of SGD are computed: once the momentum has settled, no
-    /// step is more extreme than the last two, and the rest is one leap to the end. Adam's steps all go the same way, so
-    /// the extremes are the first step and all of them.
+    /// step is more extreme than the last two, and the rest is one leap to the end. Without a proximal term every step
+    /// leads away from the start, settled or not. With one, a momentum that settles late has `SLOWLY_STEPPED` steps, and
+    /// what may follow is bounded. Adam's steps all go the same way, so the extremes are the first step and all of them.
     pub fn reaches(&self, mu: f64, size: u64) -> [f64; 2] {
+        self.reaches_in_steps(mu, size).0
+    }
+
+    /// The reaches, and how many steps were computed one by one to find them.
+    fn reaches_in_steps(&self, mu: f64, size: u64) -> ([f64; 2], u64) {
         let steps = size.div_ceil(self.batch as u64);
         // Epochs with the same learning rate are computed as one.
         let alike = self.epoch_decay == 1.0;
         let (epochs, steps) = if alike { (1, u64::from(self.epochs) * steps) } else { (self.epochs, steps) };
+        let slow = |sgd: &Sgd| sgd.momentum > SETTLING_MOMENTUM && mu > 0.0;
         let mut left = match self.optimizer {
-            Optimizer::Sgd(sgd) if sgd.momentum > SETTLING_MOMENTUM => u64::MAX,
+            Optimizer::Sgd(sgd) if slow(&sgd) => SLOWLY_STEPPED,
             _ => STEPPED,
         };
         let mut reach = Reach::default();
+        let mut computed = 0;
         let mut range = [f64::INFINITY, 0.0];
         for epoch in 0..epochs {
             let optimizer = self.in_epoch(epoch);
@@ -112,11 +124,15 @@ impl Local {
             };
             let stepped = steps.min(left.max(SETTLED));
             left = left.saturating_sub(stepped);
+            computed += stepped;
             for _ in 0..stepped {
                 reach.advance(&optimizer, mu, true, 1);
                 range = widened(range, reach.distance());
             }
             if let Some(leap) = (steps - stepped).checked_sub(1) {
+                if slow(&sgd) {
+                    range[1] = range[1].max(farthest(reach, &sgd, mu, leap));
+                }
                 reach.leap(&sgd, mu, leap);
                 range = widened(range, reach.distance());
                 // If every step reverses direction, the last two are the extremes.
@@ -124,7 +140,7 @@ impl Local {
                 range = widened(range, reach.distance());
             }
         }
-        range
+        (range, computed)
     }
 
     fn in_epoch(&self, epoch: u32) -> Optimizer {
@@ -137,8 +153,18 @@ impl Local {
 const STEPPED: u64 = 1 << 18;
 /// Steps of an epoch that are always computed one by one, since a new learning rate unsettles the momentum.
 const SETTLED: u64 = 1 << 12;
-/// A larger momentum has not settled after [`STEPPED`] steps, so all steps are computed.
+/// A larger momentum has not settled after [`STEPPED`] steps.
 const SETTLING_MOMENTUM: f64 = 0.9999;
+/// Steps of a round with such a momentum and a proximal term that are computed one by one, in about 20 milliseconds.
+const SLOWLY_STEPPED: u64 = 1 << 22;
+
+/// A bound on the distance of further steps of a momentum that has not settled: as far as without the proximal term, and
+/// no farther than a swing from the start around 1 / mu, where the gradient vanishes. An undamped swing from 0 ends at
+/// 2 / mu; steps this small exceed it by less than a thousandth.
+fn farthest(mut reach: Reach, sgd: &Sgd, mu: f64, steps: u64) -> f64 {
+    reach.leap(sgd, 0.0, steps + 1);
+    reach.distance().min(2.001 / mu)
+}
 
 /// The range, widened by a distance if an update can be normalised by it.
 fn widened([least, greatest]: [f64; 2], distance: f64) -> [f64; 2] {
@@ -267,6 +293,36 @@ mod tests {
             for (leapt, every) in leapt.into_iter().zip(every) {
                 // 2.5 million steps, each rounded to 1e-16.
                 assert!((leapt - every).abs() < 1e-9 * every, "mu {mu}: {leapt} and {every}");
+            }
+        }
+    }
+
+    #[test]
+    fn no_claim_and_no_momentum_makes_the_server_compute_more_than_a_few_million_steps() {
+        for momentum in [0.0, 0.9, 0.9999, 0.99999, 1f64.next_down()] {
+            for (mu, epoch_decay) in [(0.0, 1.0), (0.0, 0.9), (0.1, 1.0), (1e-9, 0.9)] {
+                let sgd = Sgd { lr: 0.01, momentum, nesterov: false, weight_decay: 0.0 };
+                let local = Local { epoch_decay, batch: 1, optimizer: sgd.into(), ..Local::default() };
+                let ([least, greatest], computed) = local.reaches_in_steps(mu, 1 << 50);
+                assert!(computed <= SLOWLY_STEPPED + 4 * SETTLED, "momentum {momentum}, mu {mu}: {computed}");
+                assert!(0.0 < least && least <= greatest && greatest.is_finite());
+            }
+        }
+    }
+
+    #[test]
+    fn reaches_of_a_momentum_that_settles_late_include_those_of_single_steps() {
+        for (momentum, mu, epoch_decay) in
+            [(0.99999, 0.0, 1.0), (0.99999, 0.0, 0.5), (0.999_999_9, 1e-9, 1.0), (0.999_999, 0.01, 1.0)]
+        {
+            let sgd = Sgd { lr: 0.01, momentum, nesterov: false, weight_decay: 0.0 };
+            let local = Local { epoch_decay, optimizer: sgd.into(), ..Local::default() };
+            let size = 80_000_000;
+            let ([least, greatest], [low, high]) = (local.reaches(mu, size), stepped(&local, mu, size));
+            // 10 million steps, each rounded to 1e-16.
+            assert!(least <= low * (1.0 + 1e-9) && high <= greatest * (1.0 + 1e-9), "{momentum} {mu}");
+            if mu == 0.0 {
+                assert!((greatest - high).abs() < 1e-9 * high, "{momentum}: {greatest} and {high}");
             }
         }
     }

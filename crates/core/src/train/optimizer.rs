@@ -1,5 +1,7 @@
 //! The optimisers of local training, as data.
 
+use crate::settings::Range;
+
 /// An optimiser with its settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Optimizer {
@@ -37,6 +39,11 @@ pub struct Adam {
     pub eps: f64,
     /// Weight decay.
     pub weight_decay: f64,
+}
+
+impl Adam {
+    /// Range of `eps`, which must not vanish in f32.
+    pub const EPS: Range = Range::closed(1e-12, 1.0);
 }
 
 impl Optimizer {

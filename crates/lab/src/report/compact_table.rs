@@ -3,6 +3,7 @@
 use crate::report::cells::{loss_text, mark, missed_mark};
 use crate::report::findings::SettingReport;
 use crate::report::heading::last_rounds;
+use crate::report::text_table::WIDEST;
 use crate::stats::row::Row;
 use fedtvd_run::configuration::Value;
 use std::fmt::Write as _;
@@ -33,6 +34,7 @@ pub fn compact_table(part: &SettingReport, marks: &[char]) -> String {
         };
         let cells = columns.iter().enumerate().map(|(place, column)| {
             let width = (0..lines).map(|line| cell(column, line).chars().count()).max().unwrap_or(0);
+            let width = width.min(WIDEST);
             let cell = cell(column, line);
             if place == 0 { format!("{cell:width$}") } else { format!("  {cell:>width$}") }
         });

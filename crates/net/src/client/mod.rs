@@ -12,6 +12,7 @@ mod check;
 pub(crate) mod connection;
 mod connection_error;
 mod enrol;
+mod job_memory;
 mod join;
 mod newest_server;
 mod outgoing;

@@ -171,6 +171,8 @@ impl<'a> Session<'a> {
                 self.refuse(connection, run, round, violation).await?;
                 return Ok(site);
             }
+            // An update that the server no longer asks for would take memory beside the new one.
+            self.unsent = None;
             (self.report)(&Progress::Training(round.saturating_add(1)));
             let trained;
             (site, trained) = blocking(move || {

@@ -2,6 +2,7 @@
 //! requested label statistic leave it.
 
 use crate::client::agreement::{check_network, largest_job};
+use crate::client::job_memory::job_memory;
 use crate::client::join::Options;
 use crate::client::policy::{Disclosure, Policy, Violation};
 use crate::client::site_data::Readable;
@@ -10,7 +11,7 @@ use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::model::{Layout, Network, NetworkError, Params};
 use fedtvd_core::round::{ClientData, ClientEvaluation, ClientFailure, ClientId, Job};
-use fedtvd_core::rules::notation;
+use fedtvd_core::rules::{Needs, notation};
 use fedtvd_core::train::client::train;
 use fedtvd_core::train::{Augment, Evaluation, Local, Samples, Trainer as _};
 use fedtvd_data::set::LoadError;
@@ -279,7 +280,11 @@ impl Site {
         if let Err(error) = job.offer.class_weights.check(self.data.counts.len()) {
             return bad(format!("its class weights: {error}"));
         }
-        if let Err(violation) = self.check(&job) {
+        let (classes, reference) = (self.data.counts.len(), job.offer.reference.classes());
+        if reference != classes {
+            return bad(format!("its reference has {reference} shares, but there are {classes} classes"));
+        }
+        if let Err(violation) = self.check(&job, &strategy.local.needs(), bytes.len()) {
             return Ok(Answer::Refused(violation));
         }
         let memory = match job.accepted {
@@ -300,8 +305,8 @@ impl Site {
         }
     }
 
-    /// Whether the site's policy allows a job.
-    fn check(&self, job: &Job) -> Result<(), Violation> {
+    /// Whether the site's policy allows a job that arrived in this number of bytes.
+    fn check(&self, job: &Job, needs: &Needs, bytes: usize) -> Result<(), Violation> {
         self.policy.check_strategy(&job.offer.strategy)?;
         self.policy.check_local(&job.offer.local)?;
         if let Some(samples) = job.offer.class_weights.effective_samples(&self.data.counts) {
@@ -310,7 +315,9 @@ impl Site {
         let batch = job.offer.local.batch.min(self.data.rows.len());
         // The layers were checked when the site was made.
         let optimizer = &job.offer.local.optimizer;
-        check_network(&self.policy, &self.network, &self.layout, batch, optimizer).unwrap_or(Ok(()))
+        check_network(&self.policy, &self.network, &self.layout, batch, optimizer).unwrap_or(Ok(()))?;
+        let memory = Cpu::training_memory(&self.network, batch, optimizer).unwrap_or(0);
+        self.policy.check_memory(memory + job_memory(&self.layout, needs, bytes))
     }
 
     /// The largest job or model that the server can have for this site.
@@ -437,6 +444,18 @@ mod tests {
             bad("scaffold has no vector \"more\" of this length")
         );
         assert_eq!(job("scaffold", &[]), bad("the vector \"control\" is missing"));
+    }
+
+    #[test]
+    fn a_job_with_a_reference_over_other_classes_is_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut site = site(folder.path().to_owned());
+        for classes in [1, 3] {
+            let reference = Reference::uniform(classes);
+            let offer = Offer { reference, ..offer(&site, "fedtvd", Memory::default()) };
+            let why = format!("its reference has {classes} shares, but there are 2 classes");
+            assert_eq!(answer(&mut site, offer), Err(ClientFailure::BadJob(why)));
+        }
     }
 
     #[test]

@@ -2,18 +2,28 @@
 
 use crate::double::{CLASSES, Double, Step, data, network, welcome};
 use fedtvd_core::labels::Reference;
-use fedtvd_core::model::Network;
-use fedtvd_core::train::Local;
-use fedtvd_net::client::{self, Options};
+use fedtvd_core::memory::Memory;
+use fedtvd_core::model::{Layout, Network, Params};
+use fedtvd_core::round::{Job, Offer};
+use fedtvd_core::stream::Key;
+use fedtvd_core::train::{ClassWeights, Local};
+use fedtvd_net::client::{self, Options, Policy};
 use fedtvd_net::wire::{self, LARGEST_MESSAGE, work};
 use prost::bytes::Bytes;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// How much more than usual a site may take, in bytes.
 const ALLOWED: u64 = 100_000_000;
 /// The environment variable that tells the process of a client where the server is.
 const SERVER: &str = "FEDTVD_TEST_SERVER";
+/// The one that sets its policy's `memory-megabytes`, and the one that sets its number of rows.
+const MEMORY: &str = "FEDTVD_TEST_MEMORY";
+const ROWS: &str = "FEDTVD_TEST_ROWS";
+/// How much more than usual and than its policy allows a site may take, in bytes: what the allocator keeps of freed buffers,
+/// and messages on their way.
+const MARGIN: u64 = 20 << 20;
 /// A text that just fits into a message.
 const LONG: usize = LARGEST_MESSAGE - 1000;
 
@@ -23,8 +33,12 @@ const LONG: usize = LARGEST_MESSAGE - 1000;
 async fn a_client_prints_its_peak_memory_at_its_end() {
     let Ok(server) = std::env::var(SERVER) else { return };
     let folder = tempfile::tempdir().unwrap();
-    let options = Options::new(server, Double::security(), data(40), folder.path().to_owned());
-    let options = Options { give_up: Some(Duration::from_secs(1)), ..options };
+    let number = |name: &str, usual: u64| std::env::var(name).map_or(usual, |text| text.parse().unwrap());
+    let data = data(number(ROWS, 40) as usize);
+    let options = Options::new(server, Double::security(), data, folder.path().to_owned());
+    let memory_megabytes = number(MEMORY, Policy::default().memory_megabytes);
+    let policy = Policy { memory_megabytes, ..Policy::default() };
+    let options = Options { give_up: Some(Duration::from_secs(1)), policy, ..options };
     let outcome = client::join(options, &|_| {}).await;
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
@@ -33,17 +47,30 @@ async fn a_client_prints_its_peak_memory_at_its_end() {
 
 /// The peak memory of a client of this server, in bytes, and whether it stayed to the end.
 async fn peak(welcome: wire::Welcome, steps: Vec<Step>) -> (u64, bool) {
-    let (_double, server) = Double::start(welcome, steps).await;
+    let (taken, stayed, _) = limited(welcome, steps, Policy::default().memory_megabytes, 40).await;
+    (taken, stayed)
+}
+
+/// The same of a client with this policy and number of rows; and how many updates it sent.
+async fn limited(
+    welcome: wire::Welcome,
+    steps: Vec<Step>,
+    megabytes: u64,
+    rows: usize,
+) -> (u64, bool, usize) {
+    let (double, server) = Double::start(welcome, steps).await;
     let client = "site_memory::a_client_prints_its_peak_memory_at_its_end";
     let mut process = Command::new(std::env::current_exe().unwrap());
     process.args(["--ignored", "--exact", client, "--nocapture"]).env(SERVER, server);
+    process.env(MEMORY, megabytes.to_string()).env(ROWS, rows.to_string());
     let output = tokio::task::spawn_blocking(move || process.output().unwrap()).await.unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     let line =
         text.lines().find_map(|line| line.split_once("peak ")).unwrap_or_else(|| panic!("{text}{errors}"));
     let (peak, stayed) = line.1.split_once(' ').unwrap();
-    (1024 * peak.parse::<u64>().unwrap(), stayed == "true")
+    let updates = double.received().iter().filter(|message| message.method == "Upload").count();
+    (1024 * peak.parse::<u64>().unwrap(), stayed == "true", updates)
 }
 
 fn survey() -> Step {
@@ -119,5 +146,69 @@ async fn no_server_makes_a_site_take_a_hundred_megabytes_more_than_usual() {
     while let Some(ended) = clients.join_next().await {
         let (what, (taken, _)) = ended.unwrap();
         assert!(taken < usual + ALLOWED, "{what}: {taken} bytes; usually {usual}");
+    }
+}
+
+/// A network with these layers before the last one.
+fn layered(mut layers: Vec<serde_json::Value>) -> Network {
+    layers.push(serde_json::json!({"layer": "linear", "name": "fc", "out": CLASSES}));
+    Network { layers: serde_json::from_value(layers.into()).unwrap(), ..network() }
+}
+
+fn linear(name: &str, out: usize) -> serde_json::Value {
+    serde_json::json!({"layer": "linear", "name": name, "out": out})
+}
+
+/// A job of the given strategy for this network.
+fn job(network: &Network, batch: usize, strategy: &str) -> Step {
+    let layout = Arc::new(Layout::of(network).unwrap());
+    let mut carried = Memory::default();
+    if strategy == "scaffold" {
+        carried.put("control", vec![0f32; layout.trainable()]);
+    }
+    let offer = Offer {
+        round: 0,
+        strategy: strategy.to_owned(),
+        local: Local { epochs: 1, batch, ..Local::default() },
+        class_weights: ClassWeights::Equal,
+        reference: Reference::uniform(CLASSES),
+        params: Arc::new(Params::zeros(layout)),
+        carried: Arc::new(carried),
+    };
+    let bytes = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) }.to_bytes();
+    let chunks = bytes.chunks(wire::CHUNK).map(|chunk| work::Item::Chunk(chunk.to_vec().into()));
+    let first = work::Item::Train(wire::Transfer { round: 0, bytes: bytes.len() as u64 });
+    Step::Messages([first].into_iter().chain(chunks).collect())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_job_makes_a_site_take_more_memory_than_its_policy_allows() {
+    const MEGABYTES: u64 = 150;
+    let (usual, _) = peak(welcome(), vec![survey(), train(Local::default())]).await;
+    let dropout = serde_json::json!({"layer": "dropout", "rate": 0.1});
+    let wide = layered(vec![linear("a", 8000), serde_json::json!({"layer": "relu"})]);
+    let dropping = layered([vec![linear("a", 3000)], vec![dropout; 6]].concat());
+    let square = |units| layered(vec![linear("a", units), linear("b", units)]);
+    // Batches that grow until the policy refuses one; and models that leave room for training, but not for all vectors.
+    let growing = |network: &Network| -> Vec<Step> {
+        (1..=15).map(|hundreds| job(network, 100 * hundreds, "fedavg")).collect()
+    };
+    let attacks = [
+        ("growing batches", growing(&wide), wide, 1500, 1),
+        ("growing batches with dropout", growing(&dropping), dropping, 1500, 1),
+        ("a model of 11 MB", vec![job(&square(1700), 32, "scaffold")], square(1700), 40, 1),
+        ("a model of 27 MB", vec![job(&square(2600), 32, "scaffold")], square(2600), 40, 0),
+        ("a model of 27 MB", vec![job(&square(2600), 32, "fedavg")], square(2600), 40, 0),
+    ];
+    for (what, jobs, network, rows, least) in attacks {
+        let welcome = wire::Welcome { network: serde_json::to_string(&network).unwrap(), ..welcome() };
+        let steps = [vec![survey()], jobs].concat();
+        let (taken, _, updates) = limited(welcome, steps, MEGABYTES, rows).await;
+        println!("{what}: {} MB more than usual, {updates} updates", taken.saturating_sub(usual) >> 20);
+        assert!(updates >= least, "{what}: {updates} updates");
+        assert!(
+            taken < usual + (MEGABYTES << 20) + MARGIN,
+            "{what}: {taken} bytes; usually {usual}, and {MEGABYTES} MB are allowed"
+        );
     }
 }

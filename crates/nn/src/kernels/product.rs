@@ -35,6 +35,11 @@ pub(crate) struct Table {
 }
 
 impl Table {
+    /// Bytes of a table with this number of taps and places.
+    pub(crate) fn bytes(taps: u128, places: u128) -> u128 {
+        taps * size_of::<Tap>() as u128 + places * size_of::<Place>() as u128
+    }
+
     pub(crate) fn new(taps: Vec<Tap>, places: Vec<Place>) -> Self {
         let farthest = |of: &mut dyn Iterator<Item = u32>| of.max().unwrap_or(0);
         let farthest_tap = Tap {

@@ -53,6 +53,22 @@ impl Window {
 }
 
 impl Conv {
+    /// Bytes of the tables of a convolution between these maps. `first` says that the input has no gradient.
+    pub(crate) fn bytes(input: &Map, output: &Map, window: Window, first: bool, groups: usize) -> u128 {
+        let [groups, stride, high, wide] =
+            [groups, window.stride, window.kernel[0], window.kernel[1]].map(|count| count as u128);
+        let [[channels, height, width], [outputs, rows, columns]] =
+            [input.shape, output.shape].map(|shape| shape.map(|side| side as u128));
+        let forward = Table::bytes(channels * high * wide, groups * rows * columns);
+        if first {
+            return forward;
+        }
+        // Every tap and every pixel is in one phase; a phase is a table and two allocations.
+        let phases = stride.min(height) * stride.min(width);
+        let tables = phases * (size_of::<Table>() as u128 + 32);
+        forward + Table::bytes(outputs * high * wide, groups * height * width) + tables
+    }
+
     /// Binds a convolution; `relu` follows it, and `masks` says that its own backward pass includes the ReLU's.
     pub(crate) fn new(
         input: Port,
@@ -195,7 +211,7 @@ fn taps(x: &Map, window: Window) -> Vec<Tap> {
 
 fn places(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Place> {
     let pad = window.pad as isize;
-    let mut places = Vec::new();
+    let mut places = Vec::with_capacity(groups * y.shape[1] * y.shape[2]);
     for group in 0..groups {
         for i in 0..y.shape[1] {
             for j in 0..y.shape[2] {
@@ -213,11 +229,9 @@ fn places(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Place> {
 /// Per phase: the taps (u, v) with u = m + pad and v = n + pad modulo the stride, and the pixels of x in it.
 fn phases(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Table> {
     let (stride, [high, wide]) = (window.stride, window.kernel);
-    let mut phases = Vec::new();
-    for (m0, n0) in (0..stride).flat_map(|m| (0..stride).map(move |n| (m, n))) {
-        if m0 >= x.shape[1] || n0 >= x.shape[2] {
-            continue;
-        }
+    let (lines, columns) = (stride.min(x.shape[1]), stride.min(x.shape[2]));
+    let mut phases = Vec::with_capacity(lines * columns);
+    for (m0, n0) in (0..lines).flat_map(|m| (0..columns).map(move |n| (m, n))) {
         let (u0, v0) = ((m0 + window.pad) % stride, (n0 + window.pad) % stride);
         // The first pixel's tap (u, v) meets dy at ((m0 + pad - u) / stride, …), which may lie in the border.
         let corner = |start: usize, tap: usize| {
@@ -225,7 +239,8 @@ fn phases(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Table> {
         };
         // Taps count from the farthest one, so that offsets are never negative.
         let (last_u, last_v) = (last_in_phase(high, u0, stride), last_in_phase(wide, v0, stride));
-        let mut taps = Vec::new();
+        let count = |size: usize, first: usize| (first..size).step_by(stride).len();
+        let mut taps = Vec::with_capacity(y.shape[0] * count(high, u0) * count(wide, v0));
         if let (Some(last_u), Some(last_v)) = (last_u, last_v) {
             for output in 0..y.shape[0] {
                 for u in (u0..high).step_by(stride) {
@@ -240,7 +255,7 @@ fn phases(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Table> {
             }
         }
         let first = (corner(m0, last_u.unwrap_or(u0)), corner(n0, last_v.unwrap_or(v0)));
-        let mut places = Vec::new();
+        let mut places = Vec::with_capacity(groups * count(x.shape[1], m0) * count(x.shape[2], n0));
         for group in 0..groups {
             for (i, m) in (m0..x.shape[1]).step_by(stride).enumerate() {
                 for (j, n) in (n0..x.shape[2]).step_by(stride).enumerate() {

@@ -11,7 +11,7 @@ use super::{Buffers, Layer, Mode, disjoint};
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
 use crate::kernels::product::{Place, Product, Start, Table, Tap};
-use crate::map::{Port, Write};
+use crate::map::{Map, Port, Write};
 use std::ops::Range;
 
 /// A linear layer bound to its buffers; see the module.
@@ -32,6 +32,15 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
+    /// Bytes of the tables and the copy of the input that a layer between these maps holds.
+    pub(crate) fn bytes(input: &Map, output: &Map, groups: usize) -> u128 {
+        let [ins, outs, lanes, groups] =
+            [input.shape[0], output.shape[0], input.lanes, groups].map(|count| count as u128);
+        let samples = groups * lanes;
+        let tables = [(ins, groups), (outs, groups), (samples, ins.div_ceil(lanes))];
+        4 * samples * ins + tables.iter().map(|(taps, places)| Table::bytes(*taps, *places)).sum::<u128>()
+    }
+
     /// Binds a linear layer; `relu` follows it, and `masks` says that its own backward pass includes the ReLU's.
     pub(crate) fn new(
         input: Port,

@@ -7,7 +7,7 @@ use crate::attack;
 use crate::configuration::evaluation::METRICS;
 use crate::configuration::training;
 use fedtvd_core::settings::{Param, ParamKind, Range};
-use fedtvd_core::train::Optimizer;
+use fedtvd_core::train::{Adam, Local, Optimizer};
 
 /// One key.
 #[derive(Debug)]
@@ -32,10 +32,6 @@ pub enum Since {
 const SHARE: Range = Range::above(0.0, 1.0);
 /// Default of `strategy.screen`, chosen by measurement: `bench/README.md`, "Hardened mode".
 const SCREEN: f64 = 6.0;
-/// Range of Adam's eps, which must not vanish in f32.
-const EPS: Range = Range::closed(1e-12, 1.0);
-/// A factor from one round or epoch to the next.
-const DECAY: Range = Range::above(0.0, 2.0);
 
 const fn first(param: Param) -> Key {
     Key { param, since: Since::First }
@@ -197,13 +193,13 @@ pub const ALL: &[Key] = &[
     first(Param::number(
         "local.round_decay",
         1.0,
-        DECAY,
+        Local::DECAY,
         "exponential: factor on the learning rate after every round",
     )),
     first(Param::number(
         "local.epoch_decay",
         1.0,
-        DECAY,
+        Local::DECAY,
         "factor on the learning rate after every epoch of a round",
     )),
     later(Param {
@@ -213,7 +209,7 @@ pub const ALL: &[Key] = &[
     }),
     later(Param::number("local.beta1", 0.9, Range::BELOW_ONE, "adam, adamw: decay of the mean gradient")),
     later(Param::number("local.beta2", 0.999, Range::BELOW_ONE, "adam, adamw: decay of its mean square")),
-    later(Param::number("local.eps", 1e-8, EPS, "adam, adamw: added to the root of the mean square")),
+    later(Param::number("local.eps", 1e-8, Adam::EPS, "adam, adamw: added to the root of the mean square")),
     later(Param::number(
         "local.clip",
         0.0,
@@ -243,7 +239,7 @@ pub const ALL: &[Key] = &[
         (0, 1_000_000),
         "step: rounds after which local.step_factor is applied again",
     )),
-    later(Param::number("local.step_factor", 0.1, DECAY, "step: factor on the learning rate")),
+    later(Param::number("local.step_factor", 0.1, Local::DECAY, "step: factor on the learning rate")),
     later(Param::whole(
         "local.cosine_rounds",
         0,

@@ -4,6 +4,7 @@ use crate::configuration::config::Config;
 use crate::configuration::effects::{USERS, overruled};
 use crate::configuration::experiment::{flag, number, text, whole};
 use fedtvd_core::rules::Strategy;
+use fedtvd_core::settings::Range;
 use fedtvd_core::train::{Adam, Decay, Local, Optimizer, Schedule, Sgd};
 use thiserror::Error;
 
@@ -59,6 +60,18 @@ pub enum TrainingError {
         /// Rounds of the schedule.
         horizon: u64,
     },
+    /// A learning rate that is 0 or infinite in some round.
+    #[error(
+        "the learning rate of round {round} is {lr}; with local.lr = {first}, use fewer rounds, or a schedule that changes it less"
+    )]
+    Vanishes {
+        /// The round, counted from 1.
+        round: u64,
+        /// Its learning rate.
+        lr: f64,
+        /// The learning rate before any change.
+        first: f64,
+    },
     /// A strategy whose formulas need SGD.
     #[error("{strategy} cannot train with local.optimizer = {optimizer}: {why}; use sgd")]
     NeedsSgd {
@@ -79,15 +92,29 @@ pub(crate) fn local(config: &Config, strategy: &Strategy) -> Result<Local, Train
         let (strategy, optimizer) = (strategy.label.clone(), optimizer.name());
         return Err(TrainingError::NeedsSgd { strategy, optimizer, why });
     }
+    let schedule = schedule(config)?;
+    check_learning_rate(&schedule, optimizer.lr(), whole(config, "rounds"))?;
     Ok(Local {
         epochs: whole(config, "local.epochs") as u32,
         batch: whole(config, "local.batch") as usize,
         optimizer,
         clip: Some(number(config, "local.clip")).filter(|clip| *clip > 0.0),
         smoothing: number(config, "local.label_smoothing"),
-        schedule: schedule(config)?,
+        schedule,
         epoch_decay: number(config, "local.epoch_decay"),
     })
+}
+
+/// Fails if clients could not train in some round. Every schedule rises in its warm-up and then goes one way, so the
+/// first and the last round decide.
+fn check_learning_rate(schedule: &Schedule, first: f64, rounds: u64) -> Result<(), TrainingError> {
+    for round in [1, rounds.max(1)] {
+        let lr = schedule.lr(first, (round - 1) as u32);
+        if !Range::POSITIVE.contains(lr) {
+            return Err(TrainingError::Vanishes { round, lr, first });
+        }
+    }
+    Ok(())
 }
 
 /// A run directory lists every key, so a key counts as given if it differs from its default.
@@ -246,6 +273,20 @@ mod tests {
         assert!(trained(&["local.schedule=cosine", "local.cosine_rounds=40", "rounds=40"]).is_ok());
         let warm = refusal(&["local.schedule=cosine", "local.cosine_rounds=50", "local.warmup=50"]);
         assert!(warm.starts_with("local.warmup = 50 leaves no rounds for the cosine"), "{warm}");
+    }
+
+    #[test]
+    fn a_schedule_whose_learning_rate_vanishes_or_overflows_is_refused() {
+        // 0.01 x 0.1^321 is the last above 0 in 64 bits, 2^1023 the last power below infinity.
+        let step = ["local.schedule=step", "local.step_every=1", "local.step_factor=0.1"];
+        let rounds = |settings: &[&str], rounds: &str| trained(&[settings, &[rounds]].concat()).map(|_| ());
+        assert_eq!(rounds(&["local.round_decay=0.1"], "rounds=322"), Ok(()));
+        let why = "the learning rate of round 400 is 0; with local.lr = 0.01, use fewer rounds, or a schedule that changes it less";
+        assert_eq!(rounds(&["local.round_decay=0.1"], "rounds=400"), Err(why.to_owned()));
+        assert_eq!(rounds(&step, "rounds=400"), Err(why.to_owned()));
+        assert_eq!(rounds(&["local.round_decay=2"], "rounds=1024"), Ok(()));
+        let why = rounds(&["local.round_decay=2"], "rounds=1040").unwrap_err();
+        assert!(why.starts_with("the learning rate of round 1040 is inf"), "{why}");
     }
 
     #[test]

@@ -36,6 +36,8 @@ pub struct Inputs<'a> {
 
 /// The name of the schema's file.
 const SCHEMA: &str = "schema.toml";
+/// Characters of the longest label of a strategy, far more than any combination has.
+const LONGEST_LABEL: usize = 1000;
 
 /// Why a directory cannot be used for a run.
 #[derive(Debug, Error)]
@@ -191,7 +193,15 @@ impl RunDirectory {
         let value: serde_json::Value = serde_json::from_str(&text).map_err(|error| damaged(&path, error))?;
         match value["format"].as_u64() {
             Some(format) if format == u64::from(FORMAT) => {
-                serde_json::from_value(value).map_err(|error| damaged(&path, error))
+                let manifest: Manifest =
+                    serde_json::from_value(value).map_err(|error| damaged(&path, error))?;
+                match manifest.strategy.chars().count() {
+                    ..=LONGEST_LABEL => Ok(manifest),
+                    long => Err(damaged(
+                        &path,
+                        format!("a strategy of {long} characters; {LONGEST_LABEL} are possible"),
+                    )),
+                }
             }
             Some(got) => {
                 let program = value["version"].as_str().unwrap_or("of unknown version").to_owned();
