@@ -44,7 +44,7 @@ pub(crate) struct Tune {
     /// Strategies, separated by commas; the first one is the baseline
     #[arg(long, value_delimiter = ',', default_value = "fedavg,uniform,fedtvd,fedtvd+balanced")]
     strategies: Vec<String>,
-    /// A key and its values, such as local.lr=0.01,0.1; can be repeated [default: the [tune] table of the configuration, or
+    /// A key and its values, such as local.lr=0.01,0.1; can be repeated [default: the tune table of the configuration, or
     /// local.lr=0.001,0.003,0.01,0.03,0.1]
     #[arg(long, value_name = "KEY=VALUES")]
     grid: Vec<String>,
