@@ -13,13 +13,13 @@
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let strategy = notation::strategy("fedtvd:lambda=0.5", [])?;
-//! let (ask, reference) = (strategy.weighting.asks(), Reference::uniform(3));
+//! let (ask, reference) = (strategy.asks(), Reference::uniform(3));
 //! let profile = |(client, counts): (u32, &[u64; 3])| {
 //!     Profile::new(client, counts.iter().sum(), ask.answer(counts, &reference))
 //! };
 //! let clients: Vec<Profile> = (0..).zip(&[[30, 30, 30], [20, 40, 40], [10, 30, 70]]).map(profile).collect();
 //! let clients: Vec<&Profile> = clients.iter().collect();
-//! let shares = hardened::shares(strategy.weighting.as_ref(), Mode::Paper, &clients, &mut Memory::default());
+//! let shares = hardened::shares(strategy.weighting.as_ref(), Mode::Paper, &clients, &reference, &mut Memory::default());
 //! assert!((shares.weight.iter().sum::<f64>() - 1.0).abs() < 1e-12);
 //! # Ok(())
 //! # }

@@ -21,6 +21,7 @@ fn client(client: u32, norm: f64) -> ClientRecord {
         first_loss: None,
         last_loss: None,
         forgot: false,
+        entered_weight: None,
         failure: None,
     }
 }

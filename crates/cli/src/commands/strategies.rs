@@ -117,7 +117,7 @@ fn details(spec: &Spec) -> String {
     if let Some(other) = spec.suggests {
         let _ = writeln!(text, "\nUses the weights of {other} unless it is combined with another weighting.");
     }
-    if let Some((part, why)) = spec.keeps {
+    for (part, why) in spec.keeps {
         let _ = writeln!(text, "\nCannot be combined with a strategy that changes {part}: {why}.");
     }
     if let Some(why) = needs_sgd(spec) {

@@ -37,7 +37,7 @@ pub(crate) fn strategies() -> String {
                 "\nUses the weights of `{other}` unless it is combined with another weighting."
             );
         }
-        if let Some((part, why)) = spec.keeps {
+        for (part, why) in spec.keeps {
             let _ = writeln!(text, "\nCannot be combined with a strategy that changes {part}: {why}.");
         }
         if let Some(why) = needs_sgd(spec) {

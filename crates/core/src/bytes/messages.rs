@@ -167,6 +167,7 @@ impl State {
         writer.put("model", &self.params.values);
         writer.put_memory("carried", &self.carried);
         writer.put_memory("weighting", &self.weighting);
+        writer.put_memory("combining", &self.combining);
         writer.put_memory("server", &self.server);
         writer.put_memory("screening", &self.screening);
         let header = StateHeader {
@@ -191,6 +192,7 @@ impl State {
             roster: header.roster,
             carried: Arc::new(reader.take_carried(layout)?),
             weighting: reader.take_memory("weighting"),
+            combining: reader.take_memory("combining"),
             server: reader.take_memory("server"),
             screening: reader.take_memory("screening"),
             accepted: header.accepted,

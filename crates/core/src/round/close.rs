@@ -2,7 +2,7 @@
 //! loses nothing, and the same answers in any order give the same bits.
 
 use crate::memory::Memory;
-use crate::model::Params;
+use crate::model::{Layout, Params};
 use crate::round::screening::{Decision, Norms, screen};
 use crate::round::updates::AcceptedClient;
 use crate::round::{
@@ -10,7 +10,7 @@ use crate::round::{
     Run, State, UpdatePart, Updates, needed,
 };
 use crate::round::{finite, hardened};
-use crate::rules::{Carried, Shares};
+use crate::rules::{Carried, Step};
 use std::sync::Arc;
 
 /// The state after the round, and the record of the round.
@@ -52,7 +52,8 @@ pub fn close(
         return Ok((State { screening, ..unchanged }, record));
     }
     let profiles: Vec<&Profile> = counted.iter().map(|candidate| candidate.profile).collect();
-    let shares = hardened::shares(run.strategy.weighting.as_ref(), run.mode, &profiles, &mut next.weighting);
+    let weighting = run.strategy.weighting.as_ref();
+    let shares = hardened::shares(weighting, run.mode, &profiles, &state.reference, &mut next.weighting);
     let reports: Vec<Report> = counted.iter().map(|candidate| candidate.checked.report()).collect();
     let greatest_reach = hardened::greatest_reach(run, &reports);
     let mut accepted = Accepted::new(
@@ -63,7 +64,17 @@ pub fn close(
         &state.params,
         &shares.weight,
     );
-    next.params = Arc::new(moved(run, &state.params, &mut accepted, &shares, &mut next.server)?);
+    let combined =
+        run.strategy.combine.combine(&state.params, &mut accepted, &shares.weight, &mut next.combining)?;
+    let norms: Vec<f64> = counted.iter().map(Candidate::norm).collect();
+    let step = |aggregate| Step {
+        base: state.params.trainable(),
+        aggregate,
+        weights: &combined.counted,
+        norms: &norms,
+        roster: state.roster.len(),
+    };
+    next.params = Arc::new(moved(run, &state.params.layout, &combined.values, step, &mut next.server));
     next.carried = Arc::new(carried(run, state, &profiles, &mut accepted)?);
     record.drift = accepted.drift();
     record.locate(&accepted.distances());
@@ -74,7 +85,7 @@ pub fn close(
     if run.strategy.local.needs().remembers {
         next.accepted.extend(profiles.iter().map(|profile| (profile.client, state.round)));
     }
-    record.count(&shares);
+    record.count(&shares, &combined.counted);
     Ok((next, record))
 }
 
@@ -86,6 +97,13 @@ struct Candidate<'a> {
     checked: Checked,
     /// The factor of screening on its changes.
     factor: f64,
+}
+
+impl Candidate<'_> {
+    /// ‖w_k − w_t‖ after screening.
+    fn norm(&self) -> f64 {
+        self.factor * self.checked.norm()
+    }
 }
 
 /// The updates that count, with their factors; in hardened mode, large ones are scaled down or rejected.
@@ -135,19 +153,18 @@ fn norms(run: &Run, candidates: &[Candidate<'_>]) -> Vec<Norms> {
     parts
 }
 
-/// Combines, then steps: the server rule updates the trainable tensors; buffers are only converted to f32.
-fn moved(
+/// The next model: the server rule updates the trainable tensors; buffers are only converted to f32.
+fn moved<'a>(
     run: &Run,
-    base: &Params,
-    accepted: &mut Accepted<'_>,
-    shares: &Shares,
+    layout: &Arc<Layout>,
+    aggregate: &'a [f64],
+    step: impl FnOnce(&'a [f64]) -> Step<'a>,
     memory: &mut Memory,
-) -> Result<Params, ReadFailure> {
-    let aggregate = run.strategy.combine.combine(base, accepted, &shares.weight)?;
-    let (trainable, buffers) = aggregate.split_at(base.layout.trainable());
-    let mut values = run.strategy.server.step(base.trainable(), trainable, memory);
+) -> Params {
+    let (trainable, buffers) = aggregate.split_at(layout.trainable());
+    let mut values = run.strategy.server.step(&step(trainable), memory);
     values.extend(buffers.iter().map(|&x| x as f32));
-    Ok(Params { layout: Arc::clone(&base.layout), values })
+    Params { layout: Arc::clone(layout), values }
 }
 
 /// c + Σ_{k in round} s_k^(N) Δc_k for every carried vector, with weights over the whole roster.
@@ -163,7 +180,7 @@ fn carried(
     }
     let roster: Vec<&Profile> = state.roster.iter().collect();
     let weighting = run.strategy.weighting.as_ref();
-    let all = hardened::shares(weighting, run.mode, &roster, &mut Memory::default());
+    let all = hardened::shares(weighting, run.mode, &roster, &state.reference, &mut Memory::default());
     let place = |profile: &&Profile| state.roster.binary_search_by_key(&profile.client, |known| known.client);
     let factors: Vec<f64> =
         profiles.iter().filter_map(|profile| place(profile).ok()).map(|place| all.weight[place]).collect();

@@ -100,7 +100,7 @@ pub(crate) fn check(run: &Run, reference: &Reference, profile: &Profile) -> Resu
     if size == 0 || size > run.largest_size {
         return Err(Refusal::Size { client, size, largest: run.largest_size });
     }
-    let asked = run.strategy.weighting.asks();
+    let asked = run.strategy.asks();
     if statistic.ask() != asked {
         return Err(Refusal::WrongStatistic { client, got: statistic.ask(), asked });
     }

@@ -22,6 +22,7 @@ pub(crate) fn check(state: &State) -> Result<(), NotFinite> {
     }
     memory("the carried vector ", &state.carried)?;
     memory("the weights' memory ", &state.weighting)?;
+    memory("the memory of combining ", &state.combining)?;
     memory("the server's memory ", &state.server)
 }
 
@@ -69,6 +70,7 @@ mod tests {
             roster: Vec::new(),
             carried: Arc::default(),
             weighting: Memory::default(),
+            combining: Memory::default(),
             server: Memory::default(),
             screening: Memory::default(),
             accepted: BTreeMap::new(),
@@ -94,6 +96,8 @@ mod tests {
         assert_eq!(flaw(&server), "after this round the server's memory v would hold NaN at 1");
         let weighting = State { weighting: memory(vec![f64::INFINITY]), ..fine.clone() };
         assert_eq!(flaw(&weighting), "after this round the weights' memory v would hold inf at 0");
+        let combining = State { combining: memory(vec![f64::INFINITY]), ..fine.clone() };
+        assert_eq!(flaw(&combining), "after this round the memory of combining v would hold inf at 0");
         let carried = State { carried: Arc::new(memory(vec![f64::NAN])), ..fine };
         assert_eq!(flaw(&carried), "after this round the carried vector v would hold NaN at 0");
     }

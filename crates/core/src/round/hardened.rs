@@ -16,11 +16,12 @@
 //!
 //! Without the caps, a claimed size can give one client of ten a weight of 0.607 under FedTVD, and of 1 under FedAvg.
 
-use crate::labels::{Reference, ReferenceError};
+use crate::labels::{Ask, Reference, ReferenceError, Statistic};
 use crate::memory::Memory;
 use crate::round::screening::{MARGIN, bound};
 use crate::round::{Mode, Profile, Report, Run, cohort_size};
 use crate::rules::{Shares, Weighting};
+use std::borrow::Cow;
 use thiserror::Error;
 
 /// Maximum weight of a client, as a multiple of an equal share.
@@ -81,14 +82,22 @@ pub(crate) fn quorum(run: &Run, cohort: usize) -> usize {
 }
 
 /// The final weights of these clients: those of the rule, capped in hardened mode, with a sum of 1.
-pub fn shares(weighting: &dyn Weighting, mode: Mode, profiles: &[&Profile], memory: &mut Memory) -> Shares {
+pub fn shares(
+    weighting: &dyn Weighting,
+    mode: Mode,
+    profiles: &[&Profile],
+    reference: &Reference,
+    memory: &mut Memory,
+) -> Shares {
+    let asked = asked(weighting, profiles, reference);
+    let profiles: Vec<&Profile> = asked.iter().map(AsRef::as_ref).collect();
     let mut shares = match mode {
-        Mode::Paper => weighting.shares(profiles, memory),
+        Mode::Paper => weighting.shares(&profiles, reference, memory),
         Mode::Hardened => {
             let sizes = capped_sizes(profiles.iter().map(|profile| profile.counted_size()).collect());
             let capped: Vec<Profile> =
                 profiles.iter().zip(sizes).map(|(p, size)| Profile { size, ..(*p).clone() }).collect();
-            let mut shares = weighting.shares(&capped.iter().collect::<Vec<_>>(), memory);
+            let mut shares = weighting.shares(&capped.iter().collect::<Vec<_>>(), reference, memory);
             shares.weight = filled(&shares.weight, cap(profiles.len()));
             shares
         }
@@ -99,6 +108,23 @@ pub fn shares(weighting: &dyn Weighting, mode: Mode, profiles: &[&Profile], memo
         *weight /= sum;
     }
     shares
+}
+
+/// The profiles with the statistic that the weighting asks for. Clients whose label counts are known, because another rule
+/// needs them, have reported every other statistic as well.
+fn asked<'a>(
+    weighting: &dyn Weighting,
+    profiles: &[&'a Profile],
+    reference: &Reference,
+) -> Vec<Cow<'a, Profile>> {
+    let ask = weighting.asks();
+    let seen = |profile: &&'a Profile| match &profile.statistic {
+        Statistic::Histogram(counts) if ask != Ask::Histogram => {
+            Cow::Owned(Profile { statistic: ask.answer(counts, reference), ..(*profile).clone() })
+        }
+        _ => Cow::Borrowed(*profile),
+    };
+    profiles.iter().map(seen).collect()
 }
 
 /// Weights by size alone, capped: what a client's label counts, its evaluation or its statistics of a table's columns

@@ -1,6 +1,6 @@
 //! Client selection and the jobs of the next round. Pure: the same state gives the same jobs.
 
-use crate::round::{ClientId, Job, Offer, Run, State};
+use crate::round::{ClientId, Job, Offer, Profile, Run, State};
 use crate::stream::{Key, Purpose};
 use std::sync::Arc;
 
@@ -47,17 +47,22 @@ pub struct Stratum {
     pub count: usize,
 }
 
-/// K clients and the extra ones, drawn uniformly without replacement, within each stratum if there is one.
+/// K clients and the extra ones, as the selection rule chooses them from a random order, within each stratum if there is one.
 fn cohort(run: &Run, state: &State) -> Vec<ClientId> {
-    let mut clients: Vec<ClientId> = state.roster.iter().map(|profile| profile.client).collect();
+    let mut clients: Vec<&Profile> = state.roster.iter().collect();
     let size = cohort_size(run.fraction, clients.len()).saturating_add(run.extra);
     Key::of(run.cohort_seed).at(Purpose::Cohort, state.round, 0).stream(0).shuffle(&mut clients);
-    if let Some(Stratum { below, count }) = run.stratum {
-        let (inside, outside): (Vec<_>, Vec<_>) = clients.into_iter().partition(|client| *client < below);
-        clients = inside.into_iter().take(count).collect();
-        clients.extend(outside.into_iter().take(size.saturating_sub(count)));
-    }
-    clients.truncate(size);
-    clients.sort_unstable();
-    clients
+    let choose = |from: &[&Profile], count| run.strategy.selection.cohort(from, count, &state.reference);
+    let mut cohort = match run.stratum {
+        None => choose(&clients, size),
+        Some(Stratum { below, count }) => {
+            let (inside, outside): (Vec<_>, Vec<_>) =
+                clients.into_iter().partition(|profile| profile.client < below);
+            let mut cohort = choose(&inside, count.min(size));
+            cohort.extend(choose(&outside, size.saturating_sub(count)));
+            cohort
+        }
+    };
+    cohort.sort_unstable();
+    cohort
 }

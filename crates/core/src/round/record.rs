@@ -52,7 +52,7 @@ pub struct RoundRecord {
     pub model_hash: String,
     /// A short hash of every tensor.
     pub tensor_hashes: Vec<String>,
-    /// Effective number of clients, 1 / Σ s².
+    /// Effective number of clients, 1 / Σ s², of the weights s with which they entered the aggregate.
     pub effective_clients: Option<f64>,
     /// How far the clients' models drifted apart.
     #[serde(default)]
@@ -97,8 +97,12 @@ pub struct ClientRecord {
     pub quality_share: Option<f64>,
     /// Its share by size.
     pub size_share: Option<f64>,
-    /// Its weight in the aggregate; null if its update was not used.
+    /// The weight that the strategy gives it; null if its update was not used.
     pub weight: Option<f64>,
+    /// The weight with which it entered the aggregate, if the strategy does not combine by a weighted mean: the share of the
+    /// parameters that a median takes from it, or 0 if Krum does not select it.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub entered_weight: Option<f64>,
     /// Optimiser steps made; unknown in records of earlier versions.
     #[serde(default)]
     pub steps: Option<u64>,
@@ -153,15 +157,16 @@ impl RoundRecord {
         Self { round: state.round + 1, roster: Some(state.roster.len()), ..Self::default() }
     }
 
-    /// Records the weight of each accepted client.
-    pub(crate) fn count(&mut self, shares: &Shares) {
+    /// Records the weight of each accepted client, and the one with which it entered the aggregate.
+    pub(crate) fn count(&mut self, shares: &Shares, entered: &[f64]) {
         let accepted = self.clients.iter_mut().filter(|client| client.failure.is_none());
         for (k, client) in accepted.enumerate() {
             client.quality_share = shares.quality.as_ref().map(|quality| quality[k]);
             client.size_share = Some(shares.size[k]);
             client.weight = Some(shares.weight[k]);
+            client.entered_weight = Some(entered[k]).filter(|_| entered != shares.weight);
         }
-        self.effective_clients = Some(effective(&shares.weight));
+        self.effective_clients = Some(effective(entered));
     }
 
     /// Records the distance of each accepted client.
@@ -193,6 +198,7 @@ impl ClientRecord {
             quality_share: None,
             size_share: None,
             weight: None,
+            entered_weight: None,
             steps: report.map(|report| report.steps),
             norm: answer.as_ref().ok().map(Checked::norm),
             distance: None,

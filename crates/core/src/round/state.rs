@@ -76,6 +76,8 @@ pub struct State {
     pub carried: Arc<Memory>,
     /// Memory of the weighting rule.
     pub weighting: Memory,
+    /// Memory of the rule that combines updates.
+    pub combining: Memory,
     /// Memory of the server rule.
     pub server: Memory,
     /// Memory of the screening: norms of recent updates.
@@ -94,6 +96,7 @@ impl State {
             reference,
             roster: Vec::new(),
             weighting: Memory::default(),
+            combining: Memory::default(),
             server: Memory::default(),
             screening: Memory::default(),
             accepted: BTreeMap::new(),

@@ -8,7 +8,8 @@ pub(crate) mod spec;
 
 pub use notation::NotationError;
 pub use questions::{
-    Carried, Combine, Extent, LocalRule, Loss, Needs, ServerRule, Shares, Task, Trained, Weighting,
+    Carried, Combine, Combined, Extent, LocalRule, Loss, Needs, Selection, ServerRule, Shares, Step, Task,
+    Trained, Weighting,
 };
 pub use recipe::{Recipe, Rule, Strategy};
 pub use spec::{Property, Settings, Spec};

@@ -163,9 +163,10 @@ fn merge(named: &[(&'static Spec, Settings)]) -> Result<Strategy, NotationError>
         recipe = recipe.or(own);
     }
     for (spec, _) in named {
-        let Some((rule, why)) = spec.keeps else { continue };
-        if let Some((_, other)) = brought.iter().find(|(other, by)| *other == rule && *by != spec.name) {
-            return Err(NotationError::Inseparable { owner: spec.name, other, rule, why });
+        for &(rule, why) in spec.keeps {
+            if let Some((_, other)) = brought.iter().find(|(other, by)| *other == rule && *by != spec.name) {
+                return Err(NotationError::Inseparable { owner: spec.name, other, rule, why });
+            }
         }
     }
     for suggestion in named.iter().filter_map(|(spec, _)| spec.suggests) {

@@ -6,7 +6,7 @@
 use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
 use crate::model::{Layout, Params};
-use crate::round::{Accepted, ClientData, Profile, ReadFailure, Report};
+use crate::round::{Accepted, ClientData, ClientId, Profile, ReadFailure, Report};
 use crate::train::{Local, Pass, TrainFailure, Trainer};
 use std::fmt::Debug;
 
@@ -15,7 +15,7 @@ pub trait Weighting: Debug + Send + Sync {
     /// The label statistic that it needs from clients.
     fn asks(&self) -> Ask;
     /// The weights of these clients: at least one, in client order.
-    fn shares(&self, profiles: &[&Profile], memory: &mut Memory) -> Shares;
+    fn shares(&self, profiles: &[&Profile], reference: &Reference, memory: &mut Memory) -> Shares;
 }
 
 /// The clients' weights and the shares that they are made of.
@@ -123,13 +123,14 @@ pub struct Trained {
 
 /// How are weighted updates combined?
 pub trait Combine: Debug + Send + Sync {
-    /// The next model before the server's step: all tensors, in f64. The weights sum to 1.
+    /// Combines the accepted updates. The weights sum to 1.
     fn combine(
         &self,
         base: &Params,
         accepted: &mut Accepted<'_>,
         weights: &[f64],
-    ) -> Result<Vec<f64>, ReadFailure>;
+        memory: &mut Memory,
+    ) -> Result<Combined, ReadFailure>;
 
     /// How far the rule scales up a client's change of the trainable tensors, apart from its weight and from what is the
     /// same for all clients. Screening bounds the scaled change.
@@ -143,8 +144,42 @@ pub trait Combine: Debug + Send + Sync {
     }
 }
 
+/// The clients' updates, combined.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Combined {
+    /// The next model before the server's step: all tensors.
+    pub values: Vec<f64>,
+    /// The weight with which each client really entered; they sum to 1. A mean counts every client with its weight, Krum
+    /// only those that it selects.
+    pub counted: Vec<f64>,
+}
+
 /// How does the server update the global model? Trainable tensors only.
 pub trait ServerRule: Debug + Send + Sync {
-    /// The next model, from the last one and the combined model of the clients.
-    fn step(&self, base: &[f32], aggregate: &[f64], memory: &mut Memory) -> Vec<f32>;
+    /// The next model.
+    fn step(&self, step: &Step<'_>, memory: &mut Memory) -> Vec<f32>;
+}
+
+/// What the server's step is computed from.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The last model.
+    pub base: &'a [f32],
+    /// The combined model of the clients.
+    pub aggregate: &'a [f64],
+    /// The weight with which each client of the round entered.
+    pub weights: &'a [f64],
+    /// ‖w_k − w_t‖ of each of them, after screening.
+    pub norms: &'a [f64],
+    /// Number of enrolled clients.
+    pub roster: usize,
+}
+
+/// Who is asked in a round?
+pub trait Selection: Debug + Send + Sync {
+    /// The label statistic that it needs from clients.
+    fn asks(&self) -> Ask;
+    /// Chooses `count` clients, or all if there are fewer. The clients come in random order, so that a rule needs no random
+    /// numbers of its own.
+    fn cohort(&self, shuffled: &[&Profile], count: usize, reference: &Reference) -> Vec<ClientId>;
 }

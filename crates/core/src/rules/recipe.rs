@@ -1,6 +1,7 @@
 //! A strategy is a value made of independent rules; a recipe holds the rules in which a method differs from FedAvg.
 
-use crate::rules::{Combine, LocalRule, Loss, ServerRule, Weighting};
+use crate::labels::Ask;
+use crate::rules::{Combine, LocalRule, Loss, Selection, ServerRule, Weighting};
 use std::fmt;
 use std::sync::Arc;
 
@@ -17,6 +18,8 @@ pub struct Recipe {
     pub combine: Option<Arc<dyn Combine>>,
     /// How the server updates the global model.
     pub server: Option<Arc<dyn ServerRule>>,
+    /// Who is asked in a round.
+    pub selection: Option<Arc<dyn Selection>>,
 }
 
 /// The name of one rule of a recipe.
@@ -32,6 +35,8 @@ pub enum Rule {
     Combine,
     /// [`Recipe::server`].
     Server,
+    /// [`Recipe::selection`].
+    Selection,
 }
 
 impl fmt::Display for Rule {
@@ -42,6 +47,7 @@ impl fmt::Display for Rule {
             Self::Local => "local training",
             Self::Combine => "how updates are combined",
             Self::Server => "the server's step",
+            Self::Selection => "who is asked",
         })
     }
 }
@@ -55,6 +61,7 @@ impl Recipe {
             self.local.is_some().then_some(Rule::Local),
             self.combine.is_some().then_some(Rule::Combine),
             self.server.is_some().then_some(Rule::Server),
+            self.selection.is_some().then_some(Rule::Selection),
         ];
         brought.into_iter().flatten().collect()
     }
@@ -73,6 +80,7 @@ impl Recipe {
             local: self.local.or(other.local),
             combine: self.combine.or(other.combine),
             server: self.server.or(other.server),
+            selection: self.selection.or(other.selection),
         }
     }
 }
@@ -92,9 +100,19 @@ pub struct Strategy {
     pub combine: Arc<dyn Combine>,
     /// How the server updates the global model.
     pub server: Arc<dyn ServerRule>,
+    /// Who is asked in a round.
+    pub selection: Arc<dyn Selection>,
 }
 
 impl Strategy {
+    /// The label statistic that clients report: what the weighting needs, or label counts if the selection needs them.
+    pub fn asks(&self) -> Ask {
+        match self.selection.asks() {
+            Ask::Nothing => self.weighting.asks(),
+            more => more,
+        }
+    }
+
     /// Why clients must train with SGD, if one of its rules needs that.
     pub fn needs_sgd(&self) -> Option<&'static str> {
         self.local.needs().sgd.or_else(|| self.combine.needs_sgd())

@@ -20,8 +20,8 @@ pub struct Spec {
     pub params: &'static [Param],
     /// A method whose rules it uses unless another name defines them.
     pub suggests: Option<&'static str>,
-    /// A rule that no other method may define in a composition, with the reason.
-    pub keeps: Option<(Rule, &'static str)>,
+    /// Rules that no other method may define in a composition, with the reasons.
+    pub keeps: &'static [(Rule, &'static str)],
     /// General properties that this method does not have, with the reason.
     pub lacks: &'static [(Property, &'static str)],
     /// Its rules under given settings.
@@ -36,7 +36,7 @@ impl Spec {
         paper: &'static str,
         build: fn(&Settings) -> Recipe,
     ) -> Self {
-        Self { name, about, paper, params: &[], suggests: None, keeps: None, lacks: &[], build }
+        Self { name, about, paper, params: &[], suggests: None, keeps: &[], lacks: &[], build }
     }
 }
 

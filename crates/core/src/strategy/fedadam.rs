@@ -13,7 +13,7 @@
 //! Reddi et al., "Adaptive Federated Optimization", ICLR 2021.
 
 use crate::memory::Memory;
-use crate::rules::{Property, Recipe, ServerRule, Settings, Spec};
+use crate::rules::{Property, Recipe, ServerRule, Settings, Spec, Step};
 use crate::settings::{Param, Range};
 use std::sync::Arc;
 
@@ -67,7 +67,7 @@ struct Adam {
 }
 
 impl ServerRule for Adam {
-    fn step(&self, base: &[f32], aggregate: &[f64], memory: &mut Memory) -> Vec<f32> {
+    fn step(&self, &Step { base, aggregate, .. }: &Step<'_>, memory: &mut Memory) -> Vec<f32> {
         let Self { beta1, beta2, tau, .. } = *self;
         let remembered =
             |name, start| memory.f64(name).map_or_else(|| vec![start; base.len()], <[f64]>::to_vec);

@@ -10,10 +10,10 @@
 use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
 use crate::model::Params;
-use crate::round::{Accepted, Profile, ReadFailure, UpdatePart};
+use crate::round::{Accepted, ClientId, Profile, ReadFailure, UpdatePart};
 use crate::rules::{
-    Combine, LocalRule, Loss, Needs, Recipe, ServerRule, Settings, Shares, Spec, Strategy, Task, Trained,
-    Weighting,
+    Combine, Combined, LocalRule, Loss, Needs, Recipe, Selection, ServerRule, Settings, Shares, Spec, Step,
+    Strategy, Task, Trained, Weighting,
 };
 use crate::settings::{Param, Range};
 use crate::train::{LocalRun, TrainFailure, Trainer};
@@ -52,6 +52,7 @@ pub(crate) fn complete(recipe: Recipe, label: String) -> Strategy {
         local: recipe.local.unwrap_or_else(|| Arc::new(Plain)),
         combine: recipe.combine.unwrap_or_else(|| Arc::new(Mean)),
         server: recipe.server.unwrap_or_else(|| Arc::new(Adopt { server_lr: 1.0 })),
+        selection: recipe.selection.unwrap_or_else(|| Arc::new(Random)),
     }
 }
 
@@ -63,7 +64,7 @@ impl Weighting for Size {
         Ask::Nothing
     }
 
-    fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
+    fn shares(&self, profiles: &[&Profile], _: &Reference, _: &mut Memory) -> Shares {
         let size = size_shares(profiles);
         Shares { quality: None, weight: size.clone(), size }
     }
@@ -125,8 +126,10 @@ impl Combine for Mean {
         base: &Params,
         accepted: &mut Accepted<'_>,
         weights: &[f64],
-    ) -> Result<Vec<f64>, ReadFailure> {
-        accepted.weighted_sum(UpdatePart::Model, 0..base.values.len(), weights)
+        _: &mut Memory,
+    ) -> Result<Combined, ReadFailure> {
+        let values = accepted.weighted_sum(UpdatePart::Model, 0..base.values.len(), weights)?;
+        Ok(Combined { values, counted: weights.to_vec() })
     }
 }
 
@@ -136,12 +139,25 @@ struct Adopt {
 }
 
 impl ServerRule for Adopt {
-    fn step(&self, base: &[f32], aggregate: &[f64], _: &mut Memory) -> Vec<f32> {
+    fn step(&self, &Step { base, aggregate, .. }: &Step<'_>, _: &mut Memory) -> Vec<f32> {
         let server_lr = self.server_lr;
         if server_lr == 1.0 {
             return aggregate.iter().map(|&x| x as f32).collect();
         }
         let moved = base.iter().zip(aggregate).map(|(&w, mean)| (f64::from(w), mean));
         moved.map(|(w, mean)| (w + server_lr * (mean - w)) as f32).collect()
+    }
+}
+
+#[derive(Debug)]
+struct Random;
+
+impl Selection for Random {
+    fn asks(&self) -> Ask {
+        Ask::Nothing
+    }
+
+    fn cohort(&self, shuffled: &[&Profile], count: usize, _: &Reference) -> Vec<ClientId> {
+        shuffled.iter().take(count).map(|profile| profile.client).collect()
     }
 }

@@ -11,7 +11,7 @@
 //!
 //! "FedDkw: Federated Learning with Dynamic Kullback-Leibler-divergence Weight", ACM 2023, 10.1145/3594779.
 
-use crate::labels::{Ask, Statistic, size};
+use crate::labels::{Ask, Reference, Statistic, size};
 use crate::memory::Memory;
 use crate::round::Profile;
 use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
@@ -59,7 +59,7 @@ impl Weighting for Dkw {
         Ask::Histogram
     }
 
-    fn shares(&self, profiles: &[&Profile], memory: &mut Memory) -> Shares {
+    fn shares(&self, profiles: &[&Profile], _: &Reference, memory: &mut Memory) -> Shares {
         let own: Vec<Vec<f64>> = profiles.iter().map(|profile| distribution(profile)).collect();
         let mut seen = recall(memory, own[0].len());
         seen.extend(profiles.iter().map(|profile| u64::from(profile.client)).zip(own.iter().cloned()));

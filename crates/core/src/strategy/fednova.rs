@@ -10,9 +10,10 @@
 //!
 //! Wang et al., "Tackling the Objective Inconsistency Problem in Heterogeneous Federated Optimization", NeurIPS 2020.
 
+use crate::memory::Memory;
 use crate::model::Params;
 use crate::round::{Accepted, ReadFailure, Report, UpdatePart};
-use crate::rules::{Combine, Property, Recipe, Spec};
+use crate::rules::{Combine, Combined, Property, Recipe, Spec};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
@@ -34,7 +35,8 @@ impl Combine for Normalised {
         base: &Params,
         accepted: &mut Accepted<'_>,
         weights: &[f64],
-    ) -> Result<Vec<f64>, ReadFailure> {
+        _: &mut Memory,
+    ) -> Result<Combined, ReadFailure> {
         let (trainable, all) = (base.layout.trainable(), base.layout.len());
         let reaches: Vec<f64> = accepted.reports().iter().map(|report| report.reach).collect();
         let greatest = accepted.greatest_reach();
@@ -47,7 +49,7 @@ impl Combine for Normalised {
             *next += rest * f64::from(w);
         }
         next.extend(accepted.weighted_sum(UpdatePart::Model, trainable..all, weights)?);
-        Ok(next)
+        Ok(Combined { values: next, counted: weights.to_vec() })
     }
 
     fn amplification(&self, report: &Report) -> f64 {

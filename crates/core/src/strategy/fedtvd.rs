@@ -12,7 +12,7 @@
 //!
 //! Selo, Kundroo, Kim, "FedTVD: Balancing Data Quality and Quantity for Robust Federated Learning", FGCS 2025.
 
-use crate::labels::{Ask, Statistic};
+use crate::labels::{Ask, Reference, Statistic};
 use crate::memory::Memory;
 use crate::round::Profile;
 use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
@@ -61,7 +61,7 @@ impl Weighting for Tvd {
         Ask::Distance
     }
 
-    fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
+    fn shares(&self, profiles: &[&Profile], _: &Reference, _: &mut Memory) -> Shares {
         let distances: Vec<f64> = profiles.iter().map(|profile| distance(profile)).collect();
         // Relative to the nearest client, so that the largest logit is 0 at any temperature.
         let nearest = distances.iter().copied().fold(f64::INFINITY, f64::min);

@@ -10,7 +10,7 @@
 //!
 //! nclabteam/FedEasy, commit 6c4c2f9, `mak/strategies/fedtvd_strategy.py` and `mak/clients/fedtvd_client.py`.
 
-use crate::labels::{Ask, Statistic};
+use crate::labels::{Ask, Reference, Statistic};
 use crate::memory::Memory;
 use crate::round::Profile;
 use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
@@ -43,7 +43,7 @@ impl Weighting for Released {
         Ask::Released
     }
 
-    fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
+    fn shares(&self, profiles: &[&Profile], _: &Reference, _: &mut Memory) -> Shares {
         let logits: Vec<f64> = profiles.iter().map(|profile| 1.0 / distance(profile)).collect();
         mixed(self.lambda, softmax(&logits), size_shares(profiles))
     }

@@ -9,9 +9,10 @@
 //!
 //! Yin et al., "Byzantine-Robust Distributed Learning: Towards Optimal Statistical Rates", ICML 2018.
 
+use crate::memory::Memory;
 use crate::model::Params;
 use crate::round::{Accepted, ReadFailure, UpdatePart};
-use crate::rules::{Combine, Property, Recipe, Spec};
+use crate::rules::{Combine, Combined, Property, Recipe, Spec};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
@@ -34,37 +35,56 @@ impl Combine for Median {
         base: &Params,
         accepted: &mut Accepted<'_>,
         weights: &[f64],
-    ) -> Result<Vec<f64>, ReadFailure> {
-        let mut next = Vec::with_capacity(base.values.len());
+        _: &mut Memory,
+    ) -> Result<Combined, ReadFailure> {
+        let values = base.values.len();
+        let mut next = Vec::with_capacity(values);
+        let mut places = vec![0.0; weights.len()];
         let mut column = Vec::with_capacity(weights.len());
-        accepted.blocks(UpdatePart::Model, 0..base.values.len(), |_, blocks| {
+        accepted.blocks(UpdatePart::Model, 0..values, |_, blocks| {
             for place in 0..blocks[0].len() {
                 column.clear();
-                column.extend(blocks.iter().map(|block| block[place]).zip(weights.iter().copied()));
-                next.push(weighted_median(&mut column));
+                let entries = blocks.iter().zip(weights).enumerate();
+                column.extend(entries.map(|(client, (block, &weight))| Entry {
+                    value: block[place],
+                    weight,
+                    client,
+                }));
+                let middle = middle(&mut column);
+                next.push(
+                    middle.iter().map(|entry| f64::from(entry.value)).sum::<f64>() / middle.len() as f64,
+                );
+                middle.iter().for_each(|entry| places[entry.client] += 1.0 / middle.len() as f64);
             }
         })?;
-        Ok(next)
+        let counted = places.iter().map(|places| places / values as f64).collect();
+        Ok(Combined { values: next, counted })
     }
 }
 
-/// The weighted median of (value, weight) pairs whose weights sum to 1.
-fn weighted_median(pairs: &mut Vec<(f32, f64)>) -> f64 {
-    pairs.retain(|(_, weight)| *weight > 0.0);
-    pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut below = 0.0;
-    for (place, &(value, weight)) in pairs.iter().enumerate() {
-        below += weight;
-        let next = pairs.get(place + 1);
-        match next {
-            Some(&(next, _)) if (below - 0.5f64).abs() <= 1e-12 => {
-                return 0.5 * (f64::from(value) + f64::from(next));
-            }
-            Some(_) if below < 0.5 => {}
-            _ => return f64::from(value),
+/// One client's value of a parameter.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    value: f32,
+    weight: f64,
+    client: usize,
+}
+
+/// The entries whose mean is the weighted median: one, or two where the cumulative weight equals 1/2. The weights sum to 1.
+fn middle(entries: &mut Vec<Entry>) -> &[Entry] {
+    entries.retain(|entry| entry.weight > 0.0);
+    entries.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let (last, mut below) = (entries.len() - 1, 0.0);
+    for place in 0..last {
+        below += entries[place].weight;
+        if (below - 0.5f64).abs() <= 1e-12 {
+            return &entries[place..place + 2];
+        }
+        if below >= 0.5 {
+            return &entries[place..=place];
         }
     }
-    unreachable!("the weights of a round's clients sum to 1, so one of them is positive")
+    &entries[last..]
 }
 
 #[cfg(test)]
@@ -72,7 +92,10 @@ mod tests {
     use super::*;
 
     fn median(values: &[f32], weights: &[f64]) -> f64 {
-        weighted_median(&mut values.iter().copied().zip(weights.iter().copied()).collect())
+        let entry = |(client, (&value, &weight))| Entry { value, weight, client };
+        let mut entries: Vec<Entry> = values.iter().zip(weights).enumerate().map(entry).collect();
+        let middle = middle(&mut entries);
+        middle.iter().map(|entry| f64::from(entry.value)).sum::<f64>() / middle.len() as f64
     }
 
     #[test]
@@ -89,5 +112,16 @@ mod tests {
         assert_eq!(median(&[1.0, 2.0, 3.0], &[0.6, 0.3, 0.1]), 1.0);
         assert_eq!(median(&[1.0, 2.0, 3.0], &[0.5, 0.0, 0.5]), 2.0);
         assert_eq!(median(&[-0.0, 9.0, 7.0], &[0.0, 0.4, 0.6]), 7.0);
+    }
+
+    #[test]
+    fn a_parameter_is_taken_from_the_client_in_the_middle_or_from_two() {
+        let clients = |values: [f32; 4], weights: [f64; 4]| {
+            let entry = |(client, (&value, &weight))| Entry { value, weight, client };
+            let mut entries: Vec<Entry> = values.iter().zip(&weights).enumerate().map(entry).collect();
+            middle(&mut entries).iter().map(|entry| entry.client).collect::<Vec<_>>()
+        };
+        assert_eq!(clients([4.0, 1.0, 3.0, 2.0], [0.25; 4]), [3, 2]);
+        assert_eq!(clients([4.0, 1.0, 3.0, 2.0], [0.1, 0.2, 0.6, 0.1]), [2]);
     }
 }

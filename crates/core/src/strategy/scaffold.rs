@@ -21,10 +21,10 @@ const CONTROL: &str = "control";
 
 pub(super) const SPEC: Spec = Spec {
     suggests: Some("uniform"),
-    keeps: Some((
+    keeps: &[(
         Rule::Combine,
         "its control variate is the weighted mean of the clients' changes, and the model must move by the same mean",
-    )),
+    )],
     lacks: &[(
         Property::TrainsPlainly,
         "its gradient is corrected by control variates from the second round on",

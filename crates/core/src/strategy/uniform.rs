@@ -4,7 +4,7 @@
 //! s_k = 1 / K
 //! ```
 
-use crate::labels::Ask;
+use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
 use crate::round::Profile;
 use crate::rules::{Recipe, Shares, Spec, Weighting};
@@ -26,7 +26,7 @@ impl Weighting for Uniform {
         Ask::Nothing
     }
 
-    fn shares(&self, profiles: &[&Profile], _: &mut Memory) -> Shares {
+    fn shares(&self, profiles: &[&Profile], _: &Reference, _: &mut Memory) -> Shares {
         let weight = vec![1.0 / profiles.len() as f64; profiles.len()];
         Shares { quality: None, size: size_shares(profiles), weight }
     }

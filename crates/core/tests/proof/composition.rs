@@ -12,12 +12,12 @@ fn parts(spec: &Spec) -> Vec<Rule> {
 
 /// The rules of a strategy, without its label.
 fn rules(strategy: &Strategy) -> String {
-    let Strategy { weighting, loss, local, combine, server, .. } = strategy;
-    format!("{weighting:?} {loss:?} {local:?} {combine:?} {server:?}")
+    let Strategy { weighting, loss, local, combine, server, selection, .. } = strategy;
+    format!("{weighting:?} {loss:?} {local:?} {combine:?} {server:?} {selection:?}")
 }
 
 fn keeps_from(owner: &Spec, other: &Spec) -> bool {
-    owner.keeps.is_some_and(|(part, _)| parts(other).contains(&part))
+    owner.keeps.iter().any(|(part, _)| parts(other).contains(part))
 }
 
 #[test]
@@ -73,6 +73,7 @@ fn each_name_brings_its_parts_into_a_composition() {
         Rule::Local => format!("{:?}", strategy.local),
         Rule::Combine => format!("{:?}", strategy.combine),
         Rule::Server => format!("{:?}", strategy.server),
+        Rule::Selection => format!("{:?}", strategy.selection),
     };
     for first in ALL {
         let alone = notation::strategy(first.name, []).unwrap();

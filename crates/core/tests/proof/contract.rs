@@ -4,7 +4,7 @@ use crate::exact::{Exact, Quadratic};
 use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, upload, vector};
 use fedtvd_core::labels::{Ask, Reference, Statistic};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::round::{Job, Mode, Profile, hardened, plan};
+use fedtvd_core::round::{ClientRecord, Job, Mode, Profile, hardened, plan};
 use fedtvd_core::rules::{Property, Spec, notation};
 use fedtvd_core::settings::{Param, ParamKind};
 use fedtvd_core::strategy::ALL;
@@ -87,7 +87,14 @@ fn weights_sum_to_one_at_both_ends_of_every_range() {
         for profiles in [&profiles[..], &profiles[1..3], &profiles[..1]] {
             for mode in [Mode::Paper, Mode::Hardened] {
                 let weighting = federation.run.strategy.weighting.as_ref();
-                let weight = hardened::shares(weighting, mode, profiles, &mut Memory::default()).weight;
+                let weight = hardened::shares(
+                    weighting,
+                    mode,
+                    profiles,
+                    &federation.state.reference,
+                    &mut Memory::default(),
+                )
+                .weight;
                 assert!(weight.iter().all(|s| (0.0..=1.0).contains(s)), "{label}: {weight:?}");
                 // Rounding of ten weights.
                 assert!((weight.iter().sum::<f64>() - 1.0).abs() < 1e-14, "{label}: {weight:?}");
@@ -128,12 +135,25 @@ fn updates_in_reverse_order_of_arrival_give_the_same_bits() {
 }
 
 #[test]
+fn the_weights_that_enter_the_aggregate_sum_to_one_and_are_recorded_where_they_are_not_those_of_the_strategy()
+{
+    for label in ALL.iter().map(|spec| spec.name) {
+        let record = defaults(label).round();
+        let entered = |client: &ClientRecord| client.entered_weight.or(client.weight);
+        let weights: Vec<f64> = record.clients.iter().filter_map(entered).collect();
+        assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{label}: {weights:?}");
+        let effective = record.effective_clients.unwrap();
+        assert_eq!(effective, fedtvd_core::round::effective(&weights), "{label}");
+    }
+}
+
+#[test]
 fn a_client_reports_what_the_strategy_asks_for_and_nothing_more() {
     let q = Reference::uniform(3);
     for spec in ALL {
         let mut federation = defaults(spec.name);
         let Federation { run, state, sites, .. } = &mut federation;
-        let asked = run.strategy.weighting.asks();
+        let asked = run.strategy.asks();
         let brings_weights = (spec.build)(&fedtvd_core::rules::Settings::defaults(spec)).weighting.is_some();
         assert!(brings_weights || asked == Ask::Nothing, "{} needs no statistic", spec.name);
         for ask in Ask::ALL {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 /// A run whose strategy asks for this statistic.
 fn asking(ask: Ask) -> Run {
-    let spec = ALL.iter().find(|spec| strategy(spec.name).weighting.asks() == ask);
+    let spec = ALL.iter().find(|spec| strategy(spec.name).asks() == ask);
     run(spec.unwrap_or_else(|| panic!("no strategy asks for {ask:?}")).name, local(1, 8, 0.1, 0.0))
 }
 

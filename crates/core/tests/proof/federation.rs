@@ -9,7 +9,7 @@ use fedtvd_core::round::{
     ClientData, ClientFailure, ClientId, Job, Mode, Profile, Report, RoundRecord, Run, State, Upload, close,
     plan,
 };
-use fedtvd_core::rules::{Strategy, notation};
+use fedtvd_core::rules::{Step, Strategy, notation};
 use fedtvd_core::train::{
     ClassWeights, Evaluation, Local, Pass, PassReport, Reach, Samples, Sgd, TrainFailure, Trainer, Values,
     client,
@@ -138,7 +138,7 @@ impl Federation {
 impl Site {
     /// Its profile for a strategy.
     pub(crate) fn profile(&self, strategy: &Strategy, reference: &Reference) -> Profile {
-        let statistic = strategy.weighting.asks().answer(&self.counts, reference);
+        let statistic = strategy.asks().answer(&self.counts, reference);
         Profile::new(self.id, size(&self.counts), statistic)
     }
 }
@@ -276,4 +276,9 @@ pub(crate) const SKEWED: [[u64; 3]; 5] = [[6, 6, 6], [1, 0, 9], [0, 20, 2], [4, 
 /// The bits of a model, so that values which merely print alike are not equal.
 pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|x| x.to_bits()).collect()
+}
+
+/// The server's step from a model to a mean of which nothing else is known.
+pub(crate) fn mean_step<'a>(base: &'a [f32], aggregate: &'a [f64]) -> Step<'a> {
+    Step { base, aggregate, weights: &[1.0], norms: &[0.0], roster: 1 }
 }

@@ -1,6 +1,6 @@
 //! Golden FedAdam: two server steps with v starting at tau², with and without bias correction.
 
-use crate::federation::strategy;
+use crate::federation::{mean_step, strategy};
 use crate::vectors::{number, numbers, read, rows, same, same_f32};
 use fedtvd_core::memory::Memory;
 use serde_json::Value;
@@ -19,7 +19,7 @@ fn follows(label: &str, key: &str) {
         for (p, change) in p.iter().zip(rows(&changes[t])) {
             mean.iter_mut().zip(change).for_each(|(mean, d)| *mean += p * d);
         }
-        w = strategy(label).server.step(&w, &mean, &mut memory);
+        w = strategy(label).server.step(&mean_step(&w, &mean), &mut memory);
         let what = format!("{key}, step {}", t + 1);
         same(memory.f64("m").unwrap(), &step["m"], &what);
         same(memory.f64("v").unwrap(), &step["v"], &what);
@@ -43,7 +43,9 @@ fn bias_correction_slows_the_early_rounds_by_the_golden_factors() {
     let [mut plain, mut corrected] = [Memory::default(), Memory::default()];
     for t in 1..=300 {
         // From 0 towards 1 each time, so that the new model is the step itself.
-        let step = |label: &str, memory: &mut Memory| strategy(label).server.step(&[0.0], &[1.0], memory)[0];
+        let step = |label: &str, memory: &mut Memory| {
+            strategy(label).server.step(&mean_step(&[0.0], &[1.0]), memory)[0]
+        };
         let factor = step("fedadam:bias_correction=true", &mut corrected) / step("fedadam", &mut plain);
         let factors = &golden["bias_correction_factor_b1_0.9_b2_0.99"];
         if let Some(want) = factors.get(t.to_string()) {

@@ -15,10 +15,10 @@ fn fedtvd() -> Value {
 /// The shares of clients with these label counts.
 fn shares_of_counts(label: &str, counts: &[Vec<u64>], reference: &Reference, memory: &mut Memory) -> Shares {
     let strategy = strategy(label);
-    let ask = strategy.weighting.asks();
+    let ask = strategy.asks();
     let profile = |(k, h): (usize, &Vec<u64>)| Profile::new(k as u32, size(h), ask.answer(h, reference));
     let profiles: Vec<Profile> = counts.iter().enumerate().map(profile).collect();
-    strategy.weighting.shares(&profiles.iter().collect::<Vec<_>>(), memory)
+    strategy.weighting.shares(&profiles.iter().collect::<Vec<_>>(), reference, memory)
 }
 
 /// The shares of clients with these distances, all of one size unless given.
@@ -27,7 +27,8 @@ fn shares_of_distances(label: &str, distances: &[f64], sizes: &[f64]) -> Shares 
         Profile::new(k as u32, size as u64, Statistic::Distance(distance))
     };
     let profiles: Vec<Profile> = distances.iter().zip(sizes).enumerate().map(profile).collect();
-    strategy(label).weighting.shares(&profiles.iter().collect::<Vec<_>>(), &mut Memory::default())
+    let q = Reference::uniform(10);
+    strategy(label).weighting.shares(&profiles.iter().collect::<Vec<_>>(), &q, &mut Memory::default())
 }
 
 fn all_counts(golden: &Value) -> Vec<Vec<u64>> {
@@ -167,7 +168,8 @@ fn feddkw_weighs_by_closeness_to_all_labels_seen_and_remembers_them() {
                 Profile::new(client, size(&h), Statistic::Histogram(h))
             })
             .collect();
-        let shares = strategy("feddkw").weighting.shares(&profiles.iter().collect::<Vec<_>>(), &mut memory);
+        let (profiles, q): (Vec<&Profile>, _) = (profiles.iter().collect(), Reference::uniform(3));
+        let shares = strategy("feddkw").weighting.shares(&profiles, &q, &mut memory);
         same(&shares.weight, &round["weights"], &format!("round {number}"));
         let seen = memory.f64("distributions").expect("it remembers");
         let clients = seen.len() / 3;

@@ -33,7 +33,14 @@ fn enrolled(run: &Run, q: &Reference, profiles: impl IntoIterator<Item = Profile
 
 fn weights(run: &Run, roster: &[Profile], mode: Mode) -> Vec<f64> {
     let profiles: Vec<&Profile> = roster.iter().collect();
-    shares(run.strategy.weighting.as_ref(), mode, &profiles, &mut Memory::default()).weight
+    shares(
+        run.strategy.weighting.as_ref(),
+        mode,
+        &profiles,
+        &Reference::uniform(CLASSES),
+        &mut Memory::default(),
+    )
+    .weight
 }
 
 /// The profile of an honest client with these counts.
@@ -64,7 +71,7 @@ proptest! {
     ) {
         for label in labels() {
             let run = Run { largest_size: u64::MAX, ..run(&label, local(1, 8, 0.1, 0.0)) };
-            let ask = run.strategy.weighting.asks();
+            let ask = run.strategy.asks();
             let pretended: Vec<u64> = pretended.iter().map(|h| h * times).collect();
             let mut liar = honest(place, ask, &pretended, &q);
             if let (Statistic::Distance(d) | Statistic::Released(d), Some(claim)) =
@@ -92,11 +99,11 @@ proptest! {
         let q = Reference::uniform(CLASSES);
         for label in labels() {
             let run = run(&label, local(1, 8, 0.1, 0.0));
-            let ask = run.strategy.weighting.asks();
+            let ask = run.strategy.asks();
             let profiles = counts.iter().enumerate().map(|(k, h)| honest(k as u32, ask, h, &q));
             let roster = enrolled(&run, &q, profiles);
             let refs: Vec<&Profile> = roster.iter().collect();
-            let of = |mode| shares(run.strategy.weighting.as_ref(), mode, &refs, &mut Memory::default());
+            let of = |mode| shares(run.strategy.weighting.as_ref(), mode, &refs, &q, &mut Memory::default());
             let (hardened, paper) = (of(Mode::Hardened), of(Mode::Paper));
             prop_assert_eq!(hardened.quality, paper.quality, "{}", label);
             let mut sizes: Vec<u64> = roster.iter().map(|profile| profile.size).collect();
@@ -118,7 +125,7 @@ proptest! {
 /// Nine clients with a hundred samples of one class, and one that claims a billion balanced samples.
 fn boaster(label: &str) -> (Run, Vec<Profile>) {
     let run = run(label, local(1, 8, 0.1, 0.0));
-    let (ask, q) = (run.strategy.weighting.asks(), Reference::uniform(CLASSES));
+    let (ask, q) = (run.strategy.asks(), Reference::uniform(CLASSES));
     let one_class: Vec<u64> = (0..CLASSES).map(|c| if c == 0 { 100 } else { 0 }).collect();
     let truth = (0..9).map(|id| honest(id, ask, &one_class, &q));
     let lie = honest(9, ask, &[100_000_000; CLASSES], &q);

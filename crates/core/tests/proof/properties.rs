@@ -34,7 +34,7 @@ fn shares_in(mode: Mode, label: &str, counts: &[Vec<u64>]) -> Shares {
     };
     let profiles: Vec<Profile> = counts.iter().enumerate().map(site).collect();
     let profiles: Vec<&Profile> = profiles.iter().collect();
-    shares(strategy.weighting.as_ref(), mode, &profiles, &mut Memory::default())
+    shares(strategy.weighting.as_ref(), mode, &profiles, &q, &mut Memory::default())
 }
 
 /// Whether numbers agree up to a few dozen roundings of sums in another order.

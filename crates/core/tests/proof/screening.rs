@@ -139,7 +139,7 @@ fn round_of(run: &Run, models: &[Vec<f32>]) -> (State, State, RoundRecord) {
     let width = models[0].len();
     let mut state = State::new(run, vector(&vec![0.0; width]), Reference::uniform(2));
     for client in 0..models.len() as u32 {
-        let statistic = run.strategy.weighting.asks().answer(&[5, 5], &state.reference);
+        let statistic = run.strategy.asks().answer(&[5, 5], &state.reference);
         state.enrol(run, Profile::new(client, 10, statistic)).unwrap();
     }
     let jobs = plan(run, &state);

@@ -75,7 +75,7 @@ impl Explanation {
         };
         let profiles: Vec<Profile> = counts.iter().enumerate().map(profile).collect();
         let all: Vec<&Profile> = profiles.iter().collect();
-        let shares = hardened::shares(weighting, run.mode, &all, &mut Memory::default());
+        let shares = hardened::shares(weighting, run.mode, &all, &reference, &mut Memory::default());
         let client = |(k, profile): (usize, &Profile)| ExplainedClient {
             client: profile.client,
             index: k,

@@ -64,6 +64,7 @@ fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
         first_loss: None,
         last_loss: None,
         forgot: false,
+        entered_weight: None,
         failure: None,
     };
     RoundRecord {

@@ -99,6 +99,7 @@ fn a_checkpoint_that_a_run_resumes_from_survives_a_power_cut_even_if_its_writer_
         carried: Arc::default(),
         weighting: Memory::default(),
         server: Memory::default(),
+        combining: Memory::default(),
         screening: Memory::default(),
         accepted: BTreeMap::new(),
     };

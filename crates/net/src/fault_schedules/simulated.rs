@@ -43,7 +43,7 @@ struct Simulated {
 impl Fleet for Simulated {
     fn gather(&mut self, state: &State, _: Option<Memories>) -> Result<Gathered, FleetFailure> {
         self.round = state.round as usize;
-        let ask = self.run.strategy.weighting.asks();
+        let ask = self.run.strategy.asks();
         let profile = |client: &ClientId| {
             let counts = counts(*client);
             Profile::new(*client, size(&counts), ask.answer(&counts, &self.reference))

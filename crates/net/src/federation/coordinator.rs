@@ -168,7 +168,7 @@ impl Coordinator {
         match &inner.histograms {
             Some(_) => Survey { ask: Ask::Histogram, reference: Reference::uniform(self.terms.classes) },
             None => {
-                let ask = self.terms.run.strategy.weighting.asks();
+                let ask = self.terms.run.strategy.asks();
                 Survey { ask, reference: inner.enrolled.reference.clone() }
             }
         }

@@ -186,6 +186,7 @@ mod tests {
             carried: Arc::default(),
             weighting: Memory::default(),
             server: Memory::default(),
+            combining: Memory::default(),
             screening: Memory::default(),
             accepted: BTreeMap::new(),
         }

@@ -239,6 +239,7 @@ mod tests {
                 carried: Arc::default(),
                 weighting: Memory::default(),
                 server: Memory::default(),
+                combining: Memory::default(),
                 screening: Memory::default(),
                 accepted: BTreeMap::new(),
             };

@@ -65,7 +65,7 @@ impl Fleet for Threads {
             return Ok(Gathered { reference, newcomers: Vec::new() });
         }
         let clients = &self.setup.clients;
-        let ask = self.strategy.weighting.asks();
+        let ask = self.strategy.asks();
         let profiles = clients.iter().enumerate().map(|(id, data)| {
             Profile::new(id as ClientId, size(&data.counts), ask.answer(&data.counts, &reference))
         });

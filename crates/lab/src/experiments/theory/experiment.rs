@@ -147,7 +147,7 @@ impl Weigh<'_> {
         };
         let profiles: Vec<Profile> = clients.iter().map(profile).collect();
         let profiles: Vec<&Profile> = profiles.iter().collect();
-        Ok(weighting.shares(&profiles, &mut Memory::default()).weight)
+        Ok(weighting.shares(&profiles, &reference, &mut Memory::default()).weight)
     }
 }
 
