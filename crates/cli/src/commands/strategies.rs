@@ -3,7 +3,7 @@
 use crate::output::strategies_page;
 use crate::request::{Failure, Output};
 use clap::Args;
-use fedtvd_core::rules::{Settings, Spec, notation};
+use fedtvd_core::rules::{Guide, Settings, Spec, notation};
 use fedtvd_core::settings::{Param, ParamKind, Value};
 use fedtvd_core::strategy::ALL;
 use serde::Serialize;
@@ -26,6 +26,11 @@ struct SpecView {
     name: &'static str,
     about: &'static str,
     paper: &'static str,
+    formula: &'static str,
+    choose: &'static str,
+    avoid: &'static str,
+    leaves: String,
+    cost: &'static str,
     params: Vec<ParamView>,
     needs_sgd: Option<&'static str>,
 }
@@ -44,7 +49,11 @@ struct ParamView {
 impl From<&'static Spec> for SpecView {
     fn from(spec: &'static Spec) -> Self {
         let params = spec.params.iter().map(ParamView::from).collect();
-        Self { name: spec.name, about: spec.about, paper: spec.paper, params, needs_sgd: needs_sgd(spec) }
+        let Guide { formula, choose, avoid, cost } = spec.guide;
+        let Spec { name, about, paper, .. } = *spec;
+        let leaves = strategies_page::leaves(spec);
+        let needs_sgd = needs_sgd(spec);
+        Self { name, about, paper, formula, choose, avoid, leaves, cost, params, needs_sgd }
     }
 }
 
@@ -110,6 +119,12 @@ fn overview() -> String {
 
 fn details(spec: &Spec) -> String {
     let mut text = format!("{}: {}\n{}\n", spec.name, spec.about, spec.paper);
+    let Guide { formula, choose, avoid, cost } = spec.guide;
+    let _ = writeln!(text, "\n  {}\n", formula.replace('\n', "\n  "));
+    let leaves = strategies_page::leaves(spec);
+    let guide =
+        format!("Choose it {choose}.\nAvoid it {avoid}.\nWhat leaves a client: {leaves}.\nCost: {cost}.\n");
+    text += &guide.replace('`', "");
     for param in spec.params {
         let _ = writeln!(text, "\n  {} = {}   ({})", param.name, default(param), param.kind);
         let _ = writeln!(text, "      {}", param.about);

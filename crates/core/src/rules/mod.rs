@@ -12,4 +12,4 @@ pub use questions::{
     Trained, Weighting,
 };
 pub use recipe::{Recipe, Rule, Strategy};
-pub use spec::{Property, Settings, Spec};
+pub use spec::{Guide, Property, Settings, Spec};

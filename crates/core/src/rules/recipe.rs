@@ -66,6 +66,13 @@ impl Recipe {
         brought.into_iter().flatten().collect()
     }
 
+    /// The label statistic that it asks clients for.
+    pub fn asks(&self) -> Ask {
+        let selection = self.selection.as_ref().map_or(Ask::Nothing, |selection| selection.asks());
+        let weighting = self.weighting.as_ref().map_or(Ask::Nothing, |weighting| weighting.asks());
+        if selection == Ask::Nothing { weighting } else { selection }
+    }
+
     /// Why clients must train with SGD, if one of its rules needs that.
     pub fn needs_sgd(&self) -> Option<&'static str> {
         let local = self.local.as_ref().and_then(|local| local.needs().sgd);

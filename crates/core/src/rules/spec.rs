@@ -16,6 +16,8 @@ pub struct Spec {
     pub about: &'static str,
     /// Authors, title, venue, year.
     pub paper: &'static str,
+    /// What a user should know before choosing it.
+    pub guide: Guide,
     /// Its parameters.
     pub params: &'static [Param],
     /// A method whose rules it uses unless another name defines them.
@@ -36,8 +38,22 @@ impl Spec {
         paper: &'static str,
         build: fn(&Settings) -> Recipe,
     ) -> Self {
-        Self { name, about, paper, params: &[], suggests: None, keeps: &[], lacks: &[], build }
+        let guide = Guide { formula: "", choose: "", avoid: "", cost: "" };
+        Self { name, about, paper, guide, params: &[], suggests: None, keeps: &[], lacks: &[], build }
     }
+}
+
+/// What a user should know before choosing a method.
+#[derive(Clone, Copy, Debug)]
+pub struct Guide {
+    /// Its formula in plain text.
+    pub formula: &'static str,
+    /// When to choose it; completes "choose it …".
+    pub choose: &'static str,
+    /// When not to; completes "avoid it …".
+    pub avoid: &'static str,
+    /// What it costs in memory and communication.
+    pub cost: &'static str,
 }
 
 /// A property that most methods have. Contract tests check it for every method that does not list it as lacking.

@@ -13,11 +13,17 @@
 //! Reddi et al., "Adaptive Federated Optimization", ICLR 2021.
 
 use crate::memory::Memory;
-use crate::rules::{Property, Recipe, ServerRule, Settings, Spec, Step};
+use crate::rules::{Guide, Property, Recipe, ServerRule, Settings, Spec, Step};
 use crate::settings::{Param, Range};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "m = beta1 m + (1 - beta1) Δ,   v = beta2 v + (1 - beta2) Δ²,   w = w_t + lr m / (√v + tau)",
+        choose: "where layers or coordinates change at very different speeds; with a tuned `lr`",
+        avoid: "without tuning `lr`: too large a value moves every coordinate by about `lr` per round, whatever the clients say",
+        cost: "as `fedavg`; the server keeps two more vectors as long as the model",
+    },
     params: &[
         Param::number("lr", 0.01, Range::POSITIVE, "learning rate of the server"),
         Param::number("beta1", 0.9, Range::BELOW_ONE, "decay rate of the first moment"),

@@ -12,14 +12,20 @@ use crate::memory::Memory;
 use crate::model::Params;
 use crate::round::{Accepted, ClientId, Profile, ReadFailure, UpdatePart};
 use crate::rules::{
-    Combine, Combined, LocalRule, Loss, Needs, Recipe, Selection, ServerRule, Settings, Shares, Spec, Step,
-    Strategy, Task, Trained, Weighting,
+    Combine, Combined, Guide, LocalRule, Loss, Needs, Recipe, Selection, ServerRule, Settings, Shares, Spec,
+    Step, Strategy, Task, Trained, Weighting,
 };
 use crate::settings::{Param, Range};
 use crate::train::{LocalRun, TrainFailure, Trainer};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "w = w_t + server_lr (Σ p_k w_k - w_t),   p_k = n_k / Σ n",
+        choose: "as the baseline of every comparison, and where clients' labels are similar",
+        avoid: "where a few large clients dominate and their labels are skewed: compare with `uniform`",
+        cost: "no memory beyond the model; one model down and one up per client and round",
+    },
     params: &[Param::number(
         "server_lr",
         1.0,

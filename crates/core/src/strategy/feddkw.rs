@@ -14,13 +14,19 @@
 use crate::labels::{Ask, Reference, Statistic, size};
 use crate::memory::Memory;
 use crate::round::Profile;
-use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
+use crate::rules::{Guide, Recipe, Settings, Shares, Spec, Weighting};
 use crate::settings::{Param, Range};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "a_k = (1 / KL_k) / Σ 1 / KL,   KL_k = KL(P_k ‖ mean of the label distributions seen so far)",
+        choose: "to compare with the paper's related work",
+        avoid: "where label counts must not leave the clients",
+        cost: "as `fedavg`, and label counts once; the server keeps one distribution per client seen",
+    },
     params: &[
         Param::number(
             "lambda",

@@ -9,11 +9,17 @@
 //! Zhang et al., "Federated Learning with Label Distribution Skew via Logits Calibration", ICML 2022.
 
 use crate::labels::Reference;
-use crate::rules::{Loss, Property, Recipe, Settings, Spec};
+use crate::rules::{Guide, Loss, Property, Recipe, Settings, Spec};
 use crate::settings::{Param, Range};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "loss = cross-entropy of  logits - tau h_k^(-1/4)",
+        choose: "to compare with `balanced`, whose idea is similar",
+        avoid: "where a class is absent at a client: its offset is only limited by a floor of one sample",
+        cost: "as `fedavg`",
+    },
     params: &[Param::number(
         "tau",
         0.5,

@@ -13,10 +13,16 @@
 use crate::memory::Memory;
 use crate::model::Params;
 use crate::round::{Accepted, ReadFailure, Report, UpdatePart};
-use crate::rules::{Combine, Combined, Property, Recipe, Spec};
+use crate::rules::{Combine, Combined, Guide, Property, Recipe, Spec};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "w = w_t - r_eff Σ s_k (w_t - w_k) / r_k,   r_eff = Σ s_k r_k",
+        choose: "where clients make very different numbers of steps",
+        avoid: "where small clients are noisy: their changes are scaled up; at alpha 0.1 its results depend most on the seed",
+        cost: "as `fedavg`, and one number per client and round",
+    },
     lacks: &[(Property::StaysBetweenTheClients, "clients with few steps are scaled up to the mean reach")],
     ..Spec::new(
         "fednova",

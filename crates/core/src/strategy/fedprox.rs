@@ -9,12 +9,18 @@
 //! Li et al., "Federated Optimization in Heterogeneous Networks", MLSys 2020.
 
 use crate::memory::Memory;
-use crate::rules::{LocalRule, Needs, Property, Recipe, Settings, Spec, Task, Trained};
+use crate::rules::{Guide, LocalRule, Needs, Property, Recipe, Settings, Spec, Task, Trained};
 use crate::settings::{Param, Range};
 use crate::train::{LocalRun, Pull, TrainFailure, Trainer};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "loss_k(w) + mu/2 ‖w - w_t‖²",
+        choose: "where clients make very different numbers of steps, or long local training diverges",
+        avoid: "as a remedy against label skew: at the paper's settings it hardly differs from `fedavg`",
+        cost: "as `fedavg`",
+    },
     params: &[Param::number("mu", 0.01, Range::NOT_NEGATIVE, "strength of the proximal term; 0 is FedAvg")],
     lacks: &[(Property::TrainsPlainly, "its gradient has a proximal term")],
     ..Spec::new(

@@ -15,7 +15,7 @@
 use crate::labels::{Ask, Reference, Statistic};
 use crate::memory::Memory;
 use crate::round::Profile;
-use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
+use crate::rules::{Guide, Recipe, Settings, Shares, Spec, Weighting};
 use crate::settings::{Param, Range};
 use crate::strategy::fedavg::{mixed, size_shares};
 use std::sync::Arc;
@@ -28,6 +28,12 @@ pub(super) const LAMBDA: Param = Param::number(
 );
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "TVD_k = 1/2 Σ_c |P_k[c] - Q[c]|,   a = softmax(-TVD / temperature),   s = lambda a + (1 - lambda) n / Σ n",
+        choose: "to reproduce the paper, and where sizes and label balance of clients differ much",
+        avoid: "as the only remedy against label skew: at temperature 1 its weights are nearly half uniform, half by size; `balanced` gains far more",
+        cost: "as `fedavg`, and one number per client once",
+    },
     params: &[
         LAMBDA,
         Param::number(

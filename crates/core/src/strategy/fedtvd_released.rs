@@ -13,12 +13,18 @@
 use crate::labels::{Ask, Reference, Statistic};
 use crate::memory::Memory;
 use crate::round::Profile;
-use crate::rules::{Recipe, Settings, Shares, Spec, Weighting};
+use crate::rules::{Guide, Recipe, Settings, Shares, Spec, Weighting};
 use crate::strategy::fedavg::{mixed, size_shares};
 use crate::strategy::fedtvd::{LAMBDA, softmax};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "d'_k = 1/2 Σ_c |h_k[c] / (n_k + 1) - Q[c]|,   a = softmax(1 / d'),   s = lambda a + (1 - lambda) n / Σ n",
+        choose: "to reproduce what the authors' public code computes",
+        avoid: "otherwise: one balanced client takes nearly all of the quality share",
+        cost: "as `fedavg`, and one number per client once",
+    },
     params: &[LAMBDA],
     ..Spec::new(
         "fedtvd-released",

@@ -12,10 +12,16 @@
 use crate::memory::Memory;
 use crate::model::Params;
 use crate::round::{Accepted, ReadFailure, UpdatePart};
-use crate::rules::{Combine, Combined, Property, Recipe, Spec};
+use crate::rules::{Combine, Combined, Guide, Property, Recipe, Spec};
 use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "per parameter: the value at which the cumulative weight passes 1/2",
+        choose: "where up to a few clients may send anything, and clients are alike",
+        avoid: "under label skew: honest clients differ so much that the median loses what few of them know",
+        cost: "as `fedavg`; the server sorts K values per parameter",
+    },
     suggests: Some("uniform"),
     lacks: &[(Property::AveragesBuffers, "they are combined by the median, like trainable tensors")],
     ..Spec::new(

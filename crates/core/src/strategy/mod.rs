@@ -3,6 +3,7 @@
 //! A new method is one new file, its `mod` line and its line in [`ALL`].
 
 mod balanced;
+mod complete;
 mod fedadam;
 pub(crate) mod fedavg;
 mod feddkw;
@@ -11,6 +12,7 @@ mod fednova;
 mod fedprox;
 mod fedtvd;
 mod fedtvd_released;
+mod joint;
 mod median;
 mod scaffold;
 mod uniform;
@@ -24,6 +26,7 @@ pub const ALL: &[&Spec] = &[
     &fedtvd::SPEC,
     &fedtvd_released::SPEC,
     &feddkw::SPEC,
+    &joint::SPEC,
     &balanced::SPEC,
     &fedlc::SPEC,
     &fedprox::SPEC,
@@ -31,4 +34,5 @@ pub const ALL: &[&Spec] = &[
     &fednova::SPEC,
     &median::SPEC,
     &fedadam::SPEC,
+    &complete::SPEC,
 ];

@@ -13,13 +13,19 @@
 //! Karimireddy et al., "SCAFFOLD: Stochastic Controlled Averaging for Federated Learning", ICML 2020.
 
 use crate::memory::Memory;
-use crate::rules::{Carried, Extent, LocalRule, Needs, Property, Recipe, Rule, Spec, Task, Trained};
+use crate::rules::{Carried, Extent, Guide, LocalRule, Needs, Property, Recipe, Rule, Spec, Task, Trained};
 use crate::train::{LocalRun, TrainFailure, Trainer};
 use std::sync::Arc;
 
 const CONTROL: &str = "control";
 
 pub(super) const SPEC: Spec = Spec {
+    guide: Guide {
+        formula: "gradient g(y) - damping (c_k - c);   c_k+ = mean gradient of the client;   c = Σ s_k^(N) c_k",
+        choose: "where all clients, or many of them, take part in each round and skew is moderate: at alpha 0.5 it needs less than half of the rounds of `fedavg`",
+        avoid: "at strong skew with few clients per round and momentum: old variates make it oscillate and die; lower `damping` to 0.5, or train without momentum",
+        cost: "twice the bytes of `fedavg` in both directions; each client keeps one vector as long as the model, the server one",
+    },
     suggests: Some("uniform"),
     keeps: &[(
         Rule::Combine,

@@ -5,7 +5,7 @@ use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed
 use fedtvd_core::labels::{Ask, Reference, Statistic};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::round::{ClientRecord, Job, Mode, Profile, hardened, plan};
-use fedtvd_core::rules::{Property, Spec, notation};
+use fedtvd_core::rules::{Guide, Property, Spec, notation};
 use fedtvd_core::settings::{Param, ParamKind};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
@@ -47,6 +47,9 @@ fn every_strategy_is_named_explained_and_cited_once() {
         );
         assert!(spec.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", spec.name);
         assert!(spec.about.len() > 20 && spec.paper.len() > 20, "{} says too little", spec.name);
+        let Guide { formula, choose, avoid, cost } = spec.guide;
+        let guide = [formula, choose, avoid, cost];
+        assert!(guide.iter().all(|text| text.len() > 10 && !text.ends_with('.')), "{}", spec.name);
         assert!(spec.params.iter().all(|param| param.about.len() > 20), "{}", spec.name);
         assert!(spec.lacks.iter().all(|(_, why)| why.len() > 20), "{} must say why", spec.name);
         assert!(spec.suggests.is_none_or(|name| notation::find(name).is_ok()), "{}", spec.name);
@@ -154,8 +157,9 @@ fn a_client_reports_what_the_strategy_asks_for_and_nothing_more() {
         let mut federation = defaults(spec.name);
         let Federation { run, state, sites, .. } = &mut federation;
         let asked = run.strategy.asks();
-        let brings_weights = (spec.build)(&fedtvd_core::rules::Settings::defaults(spec)).weighting.is_some();
-        assert!(brings_weights || asked == Ask::Nothing, "{} needs no statistic", spec.name);
+        let recipe = (spec.build)(&fedtvd_core::rules::Settings::defaults(spec));
+        let uses_labels = recipe.weighting.is_some() || recipe.selection.is_some();
+        assert!(uses_labels || asked == Ask::Nothing, "{} needs no statistic", spec.name);
         for ask in Ask::ALL {
             let statistic = ask.answer(&sites[1].counts, &q);
             let own = statistic.ask() == asked;

@@ -20,6 +20,7 @@ mod golden_weights;
 mod hardened;
 mod identities;
 mod in_memory;
+mod label_aware;
 mod properties;
 mod rejection;
 mod resume;
