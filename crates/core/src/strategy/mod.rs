@@ -1,16 +1,21 @@
-//! Every method, one file each: its formula and paper first, then its rules and its spec.
+//! Every method, one file each: its formula and paper first, then its rules and its spec. What several of them share
+//! stands in a file of its own (`adaptive.rs`).
 //!
 //! A new method is one new file, its `mod` line and its line in [`ALL`].
 
+mod adaptive;
 mod balanced;
+mod fedadagrad;
 mod fedadam;
 pub(crate) mod fedavg;
+mod fedavgm;
 mod feddkw;
 mod fedlc;
 mod fednova;
 mod fedprox;
 mod fedtvd;
 mod fedtvd_released;
+mod fedyogi;
 mod median;
 mod scaffold;
 mod uniform;
@@ -30,5 +35,8 @@ pub const ALL: &[&Spec] = &[
     &scaffold::SPEC,
     &fednova::SPEC,
     &median::SPEC,
+    &fedavgm::SPEC,
+    &fedadagrad::SPEC,
     &fedadam::SPEC,
+    &fedyogi::SPEC,
 ];
