@@ -1,17 +1,22 @@
-//! Every method, one file each: its formula and paper first, then its rules and its spec.
+//! Every method, one file each: its formula and paper first, then its rules and its spec. What several of them share
+//! stands in a file of its own (`adaptive.rs`).
 //!
 //! A new method is one new file, its `mod` line and its line in [`ALL`].
 
+mod adaptive;
 mod balanced;
 mod complete;
+mod fedadagrad;
 mod fedadam;
 pub(crate) mod fedavg;
+mod fedavgm;
 mod feddkw;
 mod fedlc;
 mod fednova;
 mod fedprox;
 mod fedtvd;
 mod fedtvd_released;
+mod fedyogi;
 mod joint;
 mod median;
 mod scaffold;
@@ -33,6 +38,9 @@ pub const ALL: &[&Spec] = &[
     &scaffold::SPEC,
     &fednova::SPEC,
     &median::SPEC,
+    &fedavgm::SPEC,
+    &fedadagrad::SPEC,
     &fedadam::SPEC,
     &complete::SPEC,
+    &fedyogi::SPEC,
 ];
