@@ -106,7 +106,7 @@ fn layer_bytes(kind: &Kind, input: &Map, output: &Map, first: bool, groups: usiz
         }
         Kind::Linear { .. } => Linear::bytes(input, output, groups),
         Kind::Dropout { .. } => 4 * groups as u128 * output.group() as u128,
-        Kind::BatchNorm { .. } => 16 * input.shape[0] as u128,
+        Kind::BatchNorm { .. } => BatchNorm::bytes(input),
         Kind::GroupNorm { groups: parts, .. } => {
             4 * groups as u128 * *parts as u128 * 2 * input.lanes as u128
         }
@@ -233,9 +233,9 @@ fn layer(node: &Node, ends: Ends, layout: &Layout, groups: usize) -> Box<dyn Lay
                 shift: tensor(name, "bias"),
                 mean: tensor(name, "running_mean"),
                 variance: tensor(name, "running_var"),
+                buffers: layout.trainable(),
             };
-            let batch = vec![(0.0, 1.0); input.map.shape[0]];
-            Box::new(BatchNorm { input, output, added, relu: node.relu, tensors, batch, count: 0 })
+            Box::new(BatchNorm::new([input, output], added, node.relu, tensors))
         }
         Kind::GroupNorm { name, groups: parts } => Box::new(GroupNorm {
             input,

@@ -210,10 +210,11 @@ impl Cpu {
         }
     }
 
-    /// One optimiser step on `rows`; the sum of the batch's losses, each times its weight.
-    fn train(
+    /// Computes the gradient of a batch's loss; returns the sum of its samples' losses, each times its weight. If that is
+    /// not finite, there is no gradient.
+    fn slope(
         &mut self,
-        params: &mut Params,
+        params: &Params,
         rows: &[u32],
         pass: &Pass<'_>,
         mode: &mut Mode<'_>,
@@ -221,9 +222,6 @@ impl Cpu {
     ) -> f64 {
         self.load(rows, augment);
         self.forward(&params.values, mode);
-        for layer in &self.bound.layers {
-            layer.remember(&mut params.values);
-        }
         let Bound { buffers, output, layers, .. } = &mut self.bound;
         let loss = cross_entropy(
             &buffers.values[output.value],
@@ -238,9 +236,44 @@ impl Cpu {
         for layer in layers.iter_mut().rev() {
             layer.backward(buffers, &params.values, &mut self.gradient);
         }
+        loss
+    }
+
+    /// Updates running statistics and takes one optimiser step along the gradient of the last batch.
+    fn step(&mut self, params: &mut Params, pass: &Pass<'_>) {
+        for layer in &self.bound.layers {
+            layer.remember(&mut params.values);
+        }
         let (gradient, state) = (&self.gradient, &mut self.state);
         self.isa.run(Step { pass, params, state, gradient });
-        loss
+    }
+
+    /// Checks the model, the rows and all vectors of a pass, and makes the buffers large enough for its batches.
+    fn prepare(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<(), TrainFailure> {
+        if pass.batch == 0 {
+            return Err(TrainFailure::EmptyBatch);
+        }
+        let trainable = self.layout.trainable();
+        let buffers = self.layout.len() - trainable;
+        self.check(
+            params,
+            rows,
+            &[
+                ("numbers to pull to", pass.pull.map(|pull| pull.anchor.len()), trainable),
+                ("numbers to push", pass.push.map(<[f32]>::len), trainable),
+                ("offsets to the logits", pass.offsets.map(<[f32]>::len), self.classes),
+                ("class weights", pass.class_weights.map(<[f32]>::len), self.classes),
+                ("constants of batch statistics", pass.norm.map(|norm| norm.shift.len()), buffers),
+                ("least variances of batches", pass.norm.map(|norm| norm.floor.len()), buffers),
+            ],
+        )?;
+        let reserved = self.reserve(pass.batch.min(rows.len()));
+        reserved.map_err(|error| TrainFailure::Device(error.to_string()))
+    }
+
+    /// The weight of these rows in the loss.
+    fn weight(&self, rows: &[u32], pass: &Pass<'_>) -> f64 {
+        rows.iter().map(|row| pass.weight(self.samples.labels()[*row as usize])).sum()
     }
 }
 
@@ -265,40 +298,30 @@ impl Trainer for Cpu {
         rows: &[u32],
         pass: &Pass<'_>,
     ) -> Result<PassReport, TrainFailure> {
-        if pass.batch == 0 {
-            return Err(TrainFailure::EmptyBatch);
-        }
-        let trainable = self.layout.trainable();
-        self.check(
-            params,
-            rows,
-            &[
-                ("numbers to pull to", pass.pull.map(|pull| pull.anchor.len()), trainable),
-                ("numbers to push", pass.push.map(<[f32]>::len), trainable),
-                ("offsets to the logits", pass.offsets.map(<[f32]>::len), self.classes),
-                ("class weights", pass.class_weights.map(<[f32]>::len), self.classes),
-            ],
-        )?;
-        let reserved = self.reserve(pass.batch.min(rows.len()));
-        reserved.map_err(|error| TrainFailure::Device(error.to_string()))?;
-        self.state.begin(pass, trainable);
-        let total: f64 = rows.iter().map(|row| pass.weight(self.samples.labels()[*row as usize])).sum();
-        let mut report = PassReport { steps: 0, losses: [0.0; 2] };
+        self.prepare(params, rows, pass)?;
+        self.state.begin(pass, self.layout.trainable());
+        let total = self.weight(rows, pass);
+        let mut report = PassReport { steps: 0, losses: [0.0; 2], statistics: None };
+        let mut statistics = pass.norm.map(|norm| vec![0.0; norm.shift.len()]);
         let mut order = std::mem::take(&mut self.order);
         for epoch in pass.first_epoch..pass.first_epoch + pass.epochs {
             order.clear();
             order.extend_from_slice(rows);
             pass.stream(Purpose::Order, epoch).shuffle(&mut order);
             let mut dropout = pass.stream(Purpose::Dropout, epoch);
-            let mut mode = Mode::Training(&mut dropout);
+            let mut mode = Mode::Training { dropout: &mut dropout, norm: pass.norm };
             let mut augment = self.samples.augments().then(|| pass.stream(Purpose::Augment, epoch));
             let mut sum = 0.0;
             for batch in order.chunks(pass.batch) {
-                let loss = self.train(params, batch, pass, &mut mode, augment.as_mut());
+                let loss = self.slope(params, batch, pass, &mut mode, augment.as_mut());
                 if !loss.is_finite() {
                     self.order = order;
                     return Err(TrainFailure::Diverged { epoch, loss });
                 }
+                if let Some(sums) = &mut statistics {
+                    self.bound.layers.iter().for_each(|layer| layer.add_statistics(sums));
+                }
+                self.step(params, pass);
                 sum += loss;
                 report.steps += 1;
             }
@@ -308,7 +331,30 @@ impl Trainer for Cpu {
             }
         }
         self.order = order;
+        let mean = |sums: Vec<f64>| sums.iter().map(|sum| sum / report.steps as f64).collect();
+        report.statistics = statistics.map(mean);
         Ok(report)
+    }
+
+    fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
+        self.prepare(params, rows, pass)?;
+        let epoch = pass.first_epoch;
+        let mut dropout = pass.stream(Purpose::Dropout, epoch);
+        let mut mode = Mode::Training { dropout: &mut dropout, norm: pass.norm };
+        let mut augment = self.samples.augments().then(|| pass.stream(Purpose::Augment, epoch));
+        let total = self.weight(rows, pass);
+        let mut sum = vec![0.0; self.layout.trainable()];
+        for batch in pass.order(epoch, rows).chunks(pass.batch) {
+            let loss = self.slope(params, batch, pass, &mut mode, augment.as_mut());
+            if !loss.is_finite() {
+                return Err(TrainFailure::Diverged { epoch, loss });
+            }
+            let share = if total == 0.0 { 0.0 } else { self.weight(batch, pass) / total };
+            for (sum, &g) in sum.iter_mut().zip(&self.gradient) {
+                *sum += share * f64::from(g);
+            }
+        }
+        Ok(sum.into_iter().map(|g| g as f32).collect())
     }
 
     fn evaluate(

@@ -39,6 +39,10 @@ impl Trainer for Timed {
         self.time(|cpu| cpu.pass(params, rows, pass))
     }
 
+    fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
+        self.time(|cpu| cpu.gradient(params, rows, pass))
+    }
+
     fn evaluate(
         &mut self,
         params: &Params,

@@ -49,6 +49,11 @@ impl Trainer for Forbidding {
         self.trainer.pass(params, rows, pass)
     }
 
+    fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
+        self.check(rows)?;
+        self.trainer.gradient(params, rows, pass)
+    }
+
     fn evaluate(
         &mut self,
         params: &Params,

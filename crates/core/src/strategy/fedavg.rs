@@ -118,7 +118,7 @@ impl LocalRule for Plain {
 
 impl From<LocalRun> for Trained {
     /// The result of a client without carried vectors or memory.
-    fn from(LocalRun { params, steps, reach, losses }: LocalRun) -> Self {
+    fn from(LocalRun { params, steps, reach, losses, .. }: LocalRun) -> Self {
         Self { params, carried: Memory::default(), memory: Memory::default(), steps, reach, losses }
     }
 }

@@ -3,6 +3,8 @@
 //! A trainer's tests call [`check`], whose error names the violated property. Comparisons are of single steps over all
 //! rows at once, so that they hold for any model, even with batch norm and dropout.
 
+mod gradient;
+
 use crate::model::Params;
 use crate::stream::Key;
 use crate::train::{Adam, Optimizer, Pass, Pull, Sgd, TrainFailure, Trainer};
@@ -33,7 +35,7 @@ const LR: f64 = 0.1;
 /// Runs the whole suite; the error is the first property that does not hold.
 pub fn check(case: &Case<'_>) -> Result<(), String> {
     assert!(case.rows.len() >= 3, "the suite needs at least three rows");
-    let checks: [Check; 19] = [
+    let checks: [Check; 24] = [
         ("the same pass gives the same bits", repeats),
         ("four passes of one epoch equal one pass of four", continues),
         ("a batch smaller than the rows makes a step for each batch, the last one short", counts_steps),
@@ -58,6 +60,20 @@ pub fn check(case: &Case<'_>) -> Result<(), String> {
             clips,
         ),
         ("label smoothing spreads a part of the target over all classes", smooths),
+        (
+            "a gradient over one batch is that of a step: with offsets, class weights and smoothing, without the optimiser",
+            gradient::is_that_of_a_step,
+        ),
+        ("a gradient over several batches is their mean", gradient::is_a_mean_over_batches),
+        ("a batch counts in a gradient by the weights of its samples", gradient::weighs_batches),
+        (
+            "a gradient leaves the trainer as it was and refuses what a pass refuses",
+            gradient::leaves_no_trace,
+        ),
+        (
+            "constants shift the statistics of batch norms, and a pass with them reports their mean",
+            gradient::shifts_norms,
+        ),
         ("an empty list of rows, a batch size of 0 and a missing row are refused", refuses),
     ];
     match checks.iter().find(|(_, holds)| !holds(case)) {

@@ -182,6 +182,8 @@ pub struct LocalRun {
     pub reach: f64,
     /// Mean loss per sample of the first and of the last epoch.
     pub losses: [f64; 2],
+    /// The mean of the batch statistics over all steps: see [`crate::train::PassReport::statistics`].
+    pub statistics: Option<Vec<f64>>,
 }
 
 impl LocalRun {
@@ -198,7 +200,7 @@ impl LocalRun {
         let mut params = start.clone();
         let mut reach = Reach::default();
         let mut steps = 0;
-        let mut losses = None;
+        let (mut losses, mut statistics) = (None, None);
         // A learning rate that changes within the round needs several passes.
         let stride = if local.epoch_decay == 1.0 { pass.epochs.max(1) } else { 1 };
         let mut epoch = 0;
@@ -215,13 +217,26 @@ impl LocalRun {
             };
             let report = trainer.pass(&mut params, rows, &part)?;
             reach.advance(&optimizer, pull.map_or(0.0, |pull| pull.mu), true, report.steps);
+            statistics = match (statistics, report.statistics) {
+                (Some(before), Some(next)) => Some(joined(before, steps, &next, report.steps)),
+                (_, next) => next,
+            };
             steps += report.steps;
             losses = Some([losses.map_or(report.losses[0], |[first, _]: [f64; 2]| first), report.losses[1]]);
             epoch += stride;
         }
         let losses = losses.ok_or(TrainFailure::NoSamples)?;
-        Ok(Self { params, steps, reach: reach.distance(), losses })
+        Ok(Self { params, steps, reach: reach.distance(), losses, statistics })
     }
+}
+
+/// The mean over both numbers of steps.
+fn joined(mut before: Vec<f64>, steps: u64, next: &[f64], more: u64) -> Vec<f64> {
+    let (steps, more) = (steps as f64, more as f64);
+    for (mean, next) in before.iter_mut().zip(next) {
+        *mean = (*mean * steps + next * more) / (steps + more);
+    }
+    before
 }
 
 #[cfg(test)]

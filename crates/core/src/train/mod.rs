@@ -18,7 +18,7 @@ pub use augment::Augment;
 pub use class_weights::{ClassWeights, ClassWeightsError};
 pub use local::{Local, LocalRun};
 pub use optimizer::{Adam, Optimizer, Sgd};
-pub use pass::{Pass, Pull};
+pub use pass::{NormShift, Pass, Pull};
 pub use reach::Reach;
 pub use samples::{Samples, SamplesError, Values};
 pub use schedule::{Decay, Schedule};

@@ -15,6 +15,16 @@ pub struct Pull<'a> {
     pub anchor: &'a [f32],
 }
 
+/// Constants added to what batch norms measure on a batch while training. Gradients flow through the batch's own mean and
+/// variance; the constants have none, nor has a variance that is at its floor.
+#[derive(Clone, Copy, Debug)]
+pub struct NormShift<'a> {
+    /// Added to the mean and to the biased variance of each channel; one number per buffer.
+    pub shift: &'a [f32],
+    /// The least variance after that, at the places of the variances; one number per buffer.
+    pub floor: &'a [f32],
+}
+
 /// Some epochs of local training.
 #[derive(Clone, Copy, Debug)]
 pub struct Pass<'a> {
@@ -43,6 +53,8 @@ pub struct Pass<'a> {
     pub class_weights: Option<&'a [f32]>,
     /// Label smoothing, 0 to 1: the share of the target that is spread evenly over all classes.
     pub smoothing: f64,
+    /// Constants for the batch norms; a pass with them reports the mean of the batch statistics.
+    pub norm: Option<NormShift<'a>>,
 }
 
 impl Pass<'_> {
@@ -61,6 +73,7 @@ impl Pass<'_> {
             offsets: None,
             class_weights: None,
             smoothing: 0.0,
+            norm: None,
         }
     }
 

@@ -58,6 +58,12 @@ impl Trainer for Careless {
         self.0.pass(params, rows, &pass)
     }
 
+    fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
+        let mut pass = *pass;
+        (self.1)(&mut pass);
+        self.0.gradient(params, rows, &pass)
+    }
+
     fn evaluate(
         &mut self,
         params: &Params,
@@ -71,7 +77,7 @@ impl Trainer for Careless {
 #[test]
 fn every_field_that_a_trainer_ignores_is_detected() {
     let samples = samples();
-    let oversights: [Oversight; 21] = [
+    let oversights: [Oversight; 22] = [
         ("four passes of one", |pass| pass.keep_state = false),
         ("a batch smaller", |pass| pass.batch = pass.batch.max(3)),
         ("the order of samples", |pass| pass.key = Key::of(1)),
@@ -103,9 +109,87 @@ fn every_field_that_a_trainer_ignores_is_detected() {
         }),
         ("clipping", |pass| pass.clip = None),
         ("label smoothing", |pass| pass.smoothing = 0.0),
+        ("constants shift", |pass| pass.norm = None),
     ];
     for (sentence, oversight) in oversights {
         let found = verdict(&|| Box::new(Careless(Exact::new(Regression(Arc::clone(&samples))), oversight)));
+        let message = found.unwrap_err();
+        assert!(message.starts_with(&format!("it is not true that {sentence}")), "{sentence}: {message}");
+    }
+}
+
+/// A trainer whose passes are right and whose gradients are not.
+struct Wrong(Exact<Regression>, Mistake);
+
+type Mistake = fn(&mut Exact<Regression>, &Params, &[u32], Pass<'_>) -> Result<Vec<f32>, TrainFailure>;
+
+impl Trainer for Wrong {
+    fn pass(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+    ) -> Result<PassReport, TrainFailure> {
+        self.0.pass(params, rows, pass)
+    }
+
+    fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
+        (self.1)(&mut self.0, params, rows, *pass)
+    }
+
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        offsets: Option<&[f32]>,
+    ) -> Result<Evaluation, TrainFailure> {
+        self.0.evaluate(params, rows, offsets)
+    }
+}
+
+#[test]
+fn every_mistake_of_a_gradient_is_detected() {
+    let samples = samples();
+    let mistakes: [(&str, Mistake); 8] = [
+        ("a gradient over one batch", |exact, w, rows, pass| {
+            exact.gradient(w, rows, &Pass { offsets: None, ..pass })
+        }),
+        ("a gradient over one batch", |exact, w, rows, pass| {
+            exact.gradient(w, rows, &Pass { class_weights: None, ..pass })
+        }),
+        ("a gradient over one batch", |exact, w, rows, pass| {
+            exact.gradient(w, rows, &Pass { smoothing: 0.0, ..pass })
+        }),
+        ("a gradient over one batch", |exact, w, rows, pass| {
+            let step = Pass { batch: rows.len(), ..pass };
+            let mut moved = w.clone();
+            exact.pass(&mut moved, rows, &step)?;
+            let lr = pass.optimizer.lr() as f32;
+            Ok(w.values.iter().zip(&moved.values).map(|(w, moved)| (w - moved) / lr).collect())
+        }),
+        ("a gradient over several", |exact, w, rows, pass| {
+            exact.gradient(w, &rows[..rows.len().min(pass.batch)], &pass)
+        }),
+        ("a batch counts", |exact, w, rows, pass| {
+            let batches = pass.order(0, rows);
+            let mut mean = vec![0.0; w.values.len()];
+            for batch in batches.chunks(pass.batch) {
+                let share = batch.len() as f32 / rows.len() as f32;
+                let gradient = exact.gradient(w, batch, &pass)?;
+                mean.iter_mut().zip(gradient).for_each(|(mean, g)| *mean += share * g);
+            }
+            Ok(mean)
+        }),
+        ("a gradient leaves", |exact, w, rows, pass| {
+            exact.pass(&mut w.clone(), rows, &pass)?;
+            exact.gradient(w, rows, &pass)
+        }),
+        ("a gradient leaves", |exact, w, rows, pass| {
+            exact.gradient(w, rows, &Pass { batch: pass.batch.max(1), ..pass })
+        }),
+    ];
+    for (sentence, mistake) in mistakes {
+        let found = verdict(&|| Box::new(Wrong(Exact::new(Regression(Arc::clone(&samples))), mistake)));
         let message = found.unwrap_err();
         assert!(message.starts_with(&format!("it is not true that {sentence}")), "{sentence}: {message}");
     }

@@ -36,9 +36,29 @@ pub(crate) struct Exact<P> {
 }
 
 impl<P: Problem> Exact<P> {
+    /// The sum of a batch's gradients, each times its row's weight, the sum of the weights, and that of the losses.
+    fn sums(&self, w: &[f32], batch: &[u32], pass: &Pass<'_>) -> (Vec<f64>, f64, f64) {
+        let mut gradient = vec![0.0; w.len()];
+        let (mut weights, mut losses) = (0.0, 0.0);
+        for &row in batch {
+            losses += self.problem.training_gradient(w, row, pass, &mut gradient);
+            weights += pass.weight(self.problem.label(row));
+        }
+        (gradient, weights, losses)
+    }
+
     /// A trainer of this problem.
     pub(crate) fn new(problem: P) -> Self {
         Self { problem, state: OptimizerState::default() }
+    }
+
+    fn check_pass(&self, rows: &[u32], pass: &Pass<'_>) -> Result<(), TrainFailure> {
+        self.check(rows)?;
+        match (rows.is_empty(), pass.batch) {
+            (true, _) => Err(TrainFailure::NoSamples),
+            (_, 0) => Err(TrainFailure::EmptyBatch),
+            _ => Ok(()),
+        }
     }
 
     fn check(&self, rows: &[u32]) -> Result<(), TrainFailure> {
@@ -49,6 +69,11 @@ impl<P: Problem> Exact<P> {
     }
 }
 
+/// A sum of gradients divided by its weights; zero without weight.
+fn mean(gradient: &[f64], weights: f64) -> Vec<f32> {
+    gradient.iter().map(|g| if weights == 0.0 { 0.0 } else { (g / weights) as f32 }).collect()
+}
+
 impl<P: Problem> Trainer for Exact<P> {
     fn pass(
         &mut self,
@@ -56,13 +81,7 @@ impl<P: Problem> Trainer for Exact<P> {
         rows: &[u32],
         pass: &Pass<'_>,
     ) -> Result<PassReport, TrainFailure> {
-        self.check(rows)?;
-        if rows.is_empty() {
-            return Err(TrainFailure::NoSamples);
-        }
-        if pass.batch == 0 {
-            return Err(TrainFailure::EmptyBatch);
-        }
+        self.check_pass(rows, pass)?;
         let w = params.trainable_mut();
         self.state.begin(pass, w.len());
         let total: f64 = rows.iter().map(|row| pass.weight(self.problem.label(*row))).sum();
@@ -70,15 +89,9 @@ impl<P: Problem> Trainer for Exact<P> {
         for epoch in 0..pass.epochs {
             let mut sum = 0.0;
             for batch in pass.order(pass.first_epoch + epoch, rows).chunks(pass.batch) {
-                let mut gradient = vec![0.0; w.len()];
-                let mut weights = 0.0;
-                for &row in batch {
-                    sum += self.problem.training_gradient(w, row, pass, &mut gradient);
-                    weights += pass.weight(self.problem.label(row));
-                }
-                let mean = |g: &f64| if weights == 0.0 { 0.0 } else { (g / weights) as f32 };
-                let mean: Vec<f32> = gradient.iter().map(mean).collect();
-                step(pass, w, &mut self.state, &mean);
+                let (gradient, weights, losses) = self.sums(w, batch, pass);
+                sum += losses;
+                step(pass, w, &mut self.state, &mean(&gradient, weights));
             }
             let loss = if total == 0.0 { 0.0 } else { sum / total };
             if !loss.is_finite() {
@@ -89,7 +102,15 @@ impl<P: Problem> Trainer for Exact<P> {
             }
             losses[1] = loss;
         }
-        Ok(PassReport { steps: pass.steps(rows.len()), losses })
+        // None of these problems has a batch norm.
+        let statistics = pass.norm.map(|_| Vec::new());
+        Ok(PassReport { steps: pass.steps(rows.len()), losses, statistics })
+    }
+
+    fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
+        self.check_pass(rows, pass)?;
+        let (gradient, weights, _) = self.sums(params.trainable(), rows, pass);
+        Ok(mean(&gradient, weights))
     }
 
     fn evaluate(

@@ -233,6 +233,10 @@ impl Trainer for Buffered {
         Ok(report)
     }
 
+    fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
+        self.0.gradient(params, rows, pass)
+    }
+
     fn evaluate(
         &mut self,
         params: &Params,

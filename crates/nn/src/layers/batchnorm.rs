@@ -4,14 +4,17 @@
 //! training:    m, v = mean and biased variance over the batch's samples and pixels;   k = their number
 //!              running mean     = 0.9 running mean     + 0.1 m
 //!              running variance = 0.9 running variance + 0.1 v k / (k - 1)
+//!              with constants, m and v are shifted by them before they normalise: see `normaliser.rs`
 //! evaluation:  m, v = running mean and variance
 //! h = (x - m) / sqrt(v + eps);   y = scale h + shift,  then perhaps + a shortcut, then perhaps a ReLU
 //!
-//! dscale = Σ dy h;   dshift = Σ dy;   dx = scale / sqrt(v + eps) * (dy - Σ dy / k - h Σ dy h / k)
+//! dscale = Σ dy h;   dshift = Σ dy;   dx = scale / sqrt(v + eps) * (dy - Σ dy / k - g Σ dy h / k)
+//! g = (x - the batch's own mean) / sqrt(v + eps), which is h without constants; 0 if the variance is at its floor
 //! ```
 //!
 //! With a single value per channel (k = 1) the unbiased variance is undefined, and the running variance stays as it is.
 
+use super::normaliser::Normaliser;
 use super::{Buffers, Layer, Mode};
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Work;
@@ -29,6 +32,8 @@ pub(crate) struct Tensors {
     pub(crate) shift: Range<usize>,
     pub(crate) mean: Range<usize>,
     pub(crate) variance: Range<usize>,
+    /// Where the buffers of all layers begin.
+    pub(crate) buffers: usize,
 }
 
 /// A batch norm bound to its buffers; see the module.
@@ -42,21 +47,50 @@ pub(crate) struct BatchNorm {
     /// The last training batch's mean and biased variance per channel, and values per channel.
     pub(crate) batch: Vec<(f64, f64)>,
     pub(crate) count: usize,
+    /// What normalises each channel.
+    pub(crate) normalisers: Vec<Normaliser>,
+}
+
+impl BatchNorm {
+    /// A batch norm from one port to another, before its first batch.
+    pub(crate) fn new([input, output]: [Port; 2], added: Option<Port>, relu: bool, tensors: Tensors) -> Self {
+        let batch = vec![(0.0, 1.0); input.map.shape[0]];
+        let normalisers = batch.iter().copied().map(Normaliser::of).collect();
+        Self { input, output, added, relu, tensors, batch, count: 0, normalisers }
+    }
+
+    /// Bytes of its tables.
+    pub(crate) fn bytes(input: &Map) -> u128 {
+        (size_of::<(f64, f64)>() + size_of::<Normaliser>()) as u128 * input.shape[0] as u128
+    }
+
+    /// The places of a channel's mean and variance among the buffers.
+    fn places(&self, channel: usize) -> [usize; 2] {
+        [&self.tensors.mean, &self.tensors.variance]
+            .map(|tensor| tensor.start + channel - self.tensors.buffers)
+    }
 }
 
 impl Layer for BatchNorm {
     fn forward(&mut self, buffers: &mut Buffers, params: &[f32], mode: &mut Mode<'_>) {
         let (isa, groups, samples) = (buffers.isa, buffers.groups(), buffers.samples);
         let map = self.input.map;
-        if matches!(mode, Mode::Training(_)) {
+        if let Mode::Training { norm, .. } = mode {
             self.count = samples * map.shape[1] * map.shape[2];
             let x = &buffers.values[self.input.value];
             isa.run(Moments { x, map, samples, moments: &mut self.batch });
+            for channel in 0..self.batch.len() {
+                let (batch, places) = (self.batch[channel], self.places(channel));
+                self.normalisers[channel] = match norm {
+                    None => Normaliser::of(batch),
+                    Some(norm) => Normaliser::shifted(batch, norm, places),
+                };
+            }
         } else {
             let running =
                 params[self.tensors.mean.clone()].iter().zip(&params[self.tensors.variance.clone()]);
-            for (batch, (&mean, &variance)) in self.batch.iter_mut().zip(running) {
-                *batch = (f64::from(mean), f64::from(variance));
+            for (normaliser, (&mean, &variance)) in self.normalisers.iter_mut().zip(running) {
+                *normaliser = Normaliser::of((f64::from(mean), f64::from(variance)));
             }
         }
         let mut y = std::mem::take(&mut buffers.values[self.output.value]);
@@ -108,6 +142,14 @@ impl Layer for BatchNorm {
                 let running = &mut params[self.tensors.variance.start + channel];
                 *running = ((1.0 - MOMENTUM) * f64::from(*running) + MOMENTUM * variance * unbiased) as f32;
             }
+        }
+    }
+
+    fn add_statistics(&self, sums: &mut [f64]) {
+        for (channel, &(mean, variance)) in self.batch.iter().enumerate() {
+            let [of_mean, of_variance] = self.places(channel);
+            sums[of_mean] += mean;
+            sums[of_variance] += variance;
         }
     }
 }
@@ -168,7 +210,7 @@ impl Work for Forward<'_> {
         let (map, out) = (norm.input.map, norm.output.map);
         let one = V::splat(1.0);
         for (group, channel, line) in map.lines(self.groups) {
-            let (mean, variance) = norm.batch[channel];
+            let Normaliser { mean, variance, .. } = norm.normalisers[channel];
             let factor =
                 f64::from(self.params[norm.tensors.scale.start + channel]) / (variance + EPSILON).sqrt();
             let shift = f64::from(self.params[norm.tensors.shift.start + channel]) - mean * factor;
@@ -222,7 +264,7 @@ impl Backward<'_> {
     fn sums<V: Vector>(&mut self, channel: usize) -> (f64, f64) {
         let norm = self.norm;
         let (map, out) = (norm.input.map, norm.output.map);
-        let (mean, variance) = norm.batch[channel];
+        let Normaliser { mean, variance, .. } = norm.normalisers[channel];
         let (mean, zero, one) = (V::splat(mean as f32), V::splat(0.0), V::splat(1.0));
         let (mut total, mut along) = (0.0, 0.0);
         for group in 0..self.samples.div_ceil(V::LANES) {
@@ -260,11 +302,13 @@ impl Backward<'_> {
     fn input_gradient<V: Vector>(&mut self, channel: usize, dshift: f64, dscale: f64) {
         let norm = self.norm;
         let (map, out) = (norm.input.map, norm.output.map);
-        let (mean, variance) = norm.batch[channel];
+        let (mean, _) = norm.batch[channel];
+        let Normaliser { variance, floored, .. } = norm.normalisers[channel];
         let (root, count) = ((variance + EPSILON).sqrt(), norm.count as f64);
         // dx = f (dy - Σ dy / k) - g (x - m)
         let factor = f64::from(self.params[norm.tensors.scale.start + channel]) / root;
-        let slope = V::splat((-factor * dscale / count / root) as f32);
+        let slope = if floored { 0.0 } else { -factor * dscale / count / root };
+        let slope = V::splat(slope as f32);
         let level = (-factor * dshift / count) as f32;
         let (factor, mean, one) = (V::splat(factor as f32), V::splat(mean as f32), V::splat(1.0));
         for group in 0..self.samples.div_ceil(V::LANES) {
@@ -323,11 +367,11 @@ mod tests {
                 gradients: vec![Aligned::zeros(lanes), padded(list("dy"))],
             };
             let mut params = vec![number("gamma") as f32, number("beta") as f32, 0.0, 1.0];
-            let tensors = Tensors { scale: 0..1, shift: 1..2, mean: 2..3, variance: 3..4 };
-            let (input, output, batch) = (port(0), port(1), vec![(0.0, 1.0)]);
-            let mut norm = BatchNorm { input, output, added: None, relu: false, tensors, batch, count: 0 };
+            let tensors = Tensors { scale: 0..1, shift: 1..2, mean: 2..3, variance: 3..4, buffers: 2 };
+            let (input, output) = (port(0), port(1));
+            let mut norm = BatchNorm::new([input, output], None, false, tensors);
             let mut stream = Stream::at(1, Purpose::Dropout, 0, 0);
-            norm.forward(&mut buffers, &params, &mut Mode::Training(&mut stream));
+            norm.forward(&mut buffers, &params, &mut Mode::Training { dropout: &mut stream, norm: None });
             let mut gradient = [0.0; 2];
             norm.backward(&mut buffers, &params, &mut gradient);
             norm.remember(&mut params);

@@ -42,9 +42,9 @@ impl Dropout {
 impl Layer for Dropout {
     fn forward(&mut self, buffers: &mut Buffers, _: &[f32], mode: &mut Mode<'_>) {
         let groups = buffers.groups();
-        let training = matches!(mode, Mode::Training(_));
-        if let Mode::Training(stream) = mode {
-            self.draw(buffers.samples, stream);
+        let training = matches!(mode, Mode::Training { .. });
+        if let Mode::Training { dropout, .. } = mode {
+            self.draw(buffers.samples, dropout);
         }
         let [x, y] = disjoint(&mut buffers.values, [self.input.value, self.output.value]);
         for (group, channel, line) in self.input.map.lines(groups) {

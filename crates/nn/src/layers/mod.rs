@@ -9,6 +9,7 @@ pub(crate) mod globalpool;
 pub(crate) mod groupnorm;
 pub(crate) mod linear;
 pub(crate) mod maxpool;
+pub(crate) mod normaliser;
 pub(crate) mod relu;
 pub(crate) mod sum;
 pub(crate) mod windows;
@@ -16,6 +17,7 @@ pub(crate) mod windows;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
 use fedtvd_core::stream::Stream;
+use fedtvd_core::train::NormShift;
 
 /// A layer bound to its buffers.
 pub(crate) trait Layer: Send {
@@ -28,12 +30,20 @@ pub(crate) trait Layer: Send {
 
     /// Updates running statistics after a forward pass in training; most layers have none.
     fn remember(&self, _params: &mut [f32]) {}
+
+    /// Adds the statistics of the last training batch to sums, one per buffer; most layers have none.
+    fn add_statistics(&self, _sums: &mut [f64]) {}
 }
 
-/// Whether a forward pass is for training and, if so, its source of randomness.
+/// Whether a forward pass is for training and, if so, what it depends on besides the model.
 pub(crate) enum Mode<'a> {
-    /// Batch statistics; dropout draws from the stream.
-    Training(&'a mut Stream),
+    /// Batch statistics.
+    Training {
+        /// Source of dropout.
+        dropout: &'a mut Stream,
+        /// Constants added to the batch statistics.
+        norm: Option<NormShift<'a>>,
+    },
     /// Running statistics; no dropout.
     Evaluation,
 }
