@@ -134,7 +134,7 @@ pub(crate) fn needs_sgd(spec: &Spec) -> Option<&'static str> {
 /// A parameter's default, as text.
 pub(crate) fn default(param: &Param) -> String {
     match param.default() {
-        Some(Value::Number(number)) if number.abs() < 1e-3 => format!("{number:e}"),
+        Some(Value::Number(number)) if number != 0.0 && number.abs() < 1e-3 => format!("{number:e}"),
         default => default.map_or_else(String::new, |value| value.bare()),
     }
 }

@@ -3,6 +3,7 @@
 //! A new method is one new file, its `mod` line and its line in [`ALL`].
 
 mod balanced;
+mod centred_clipping;
 mod fedadam;
 pub(crate) mod fedavg;
 mod feddkw;
@@ -11,8 +12,12 @@ mod fednova;
 mod fedprox;
 mod fedtvd;
 mod fedtvd_released;
+mod geometric_median;
+mod krum;
 mod median;
+mod multi_krum;
 mod scaffold;
+mod trimmed_mean;
 mod uniform;
 
 use crate::rules::spec::Spec;
@@ -30,5 +35,10 @@ pub const ALL: &[&Spec] = &[
     &scaffold::SPEC,
     &fednova::SPEC,
     &median::SPEC,
+    &trimmed_mean::SPEC,
+    &krum::SPEC,
+    &multi_krum::SPEC,
+    &geometric_median::SPEC,
+    &centred_clipping::SPEC,
     &fedadam::SPEC,
 ];
