@@ -14,6 +14,7 @@ pub(crate) mod job;
 pub(crate) mod macro_f1;
 pub(crate) mod missed_classes;
 pub(crate) mod plan;
+pub(crate) mod products;
 pub(crate) mod profile;
 pub(crate) mod record;
 pub(crate) mod screening;

@@ -20,6 +20,8 @@ impl Range {
     pub const NOT_NEGATIVE: Self = Self::closed(0.0, f64::INFINITY);
     /// From 0 to anything below 1.
     pub const BELOW_ONE: Self = Self::closed(0.0, 1f64.next_down());
+    /// From 0 to anything below 0.5.
+    pub const BELOW_HALF: Self = Self::closed(0.0, 0.5f64.next_down());
     /// Any number above 0.
     pub const POSITIVE: Self = Self::above(0.0, f64::INFINITY);
 
@@ -46,6 +48,7 @@ impl fmt::Display for Range {
             (false, true) => write!(f, "{} or more", self.low),
             (true, false) => write!(f, "above {} and up to {}", self.low, self.high),
             (false, false) if *self == Self::BELOW_ONE => f.write_str("0 to below 1"),
+            (false, false) if *self == Self::BELOW_HALF => f.write_str("0 to below 0.5"),
             (false, false) => write!(f, "{} to {}", self.low, self.high),
         }
     }

@@ -5,6 +5,7 @@
 
 mod adaptive;
 mod balanced;
+mod centred_clipping;
 mod complete;
 mod fedadagrad;
 mod fedadam;
@@ -17,9 +18,13 @@ mod fedprox;
 mod fedtvd;
 mod fedtvd_released;
 mod fedyogi;
+mod geometric_median;
 mod joint;
+mod krum;
 mod median;
+mod multi_krum;
 mod scaffold;
+mod trimmed_mean;
 mod uniform;
 
 use crate::rules::spec::Spec;
@@ -38,9 +43,14 @@ pub const ALL: &[&Spec] = &[
     &scaffold::SPEC,
     &fednova::SPEC,
     &median::SPEC,
+    &trimmed_mean::SPEC,
+    &krum::SPEC,
+    &multi_krum::SPEC,
+    &geometric_median::SPEC,
+    &centred_clipping::SPEC,
     &fedavgm::SPEC,
     &fedadagrad::SPEC,
     &fedadam::SPEC,
-    &complete::SPEC,
     &fedyogi::SPEC,
+    &complete::SPEC,
 ];

@@ -25,6 +25,9 @@ fn allowed(param: &Param) -> Vec<String> {
             let high = if range.high.is_finite() { range.high } else { f64::MAX };
             [default, low, high].map(|value| value.to_string()).to_vec()
         }
+        ParamKind::Whole { default, low, high } => {
+            [default, low, high].map(|whole| whole.to_string()).to_vec()
+        }
         other => panic!("{}: strategies have no parameters of kind {other}", param.name),
     }
 }
@@ -63,6 +66,11 @@ fn every_parameter_accepts_its_range_and_nothing_beyond() {
         for param in spec.params {
             let refused = |value: &str| notation::strategy(spec.name, [(param.name, value)]).is_err();
             assert!(refused("") && refused("NaN") && refused("much"), "{}.{}", spec.name, param.name);
+            if let ParamKind::Whole { default, low, high } = param.kind {
+                assert!((low..=high).contains(&default), "{}.{}", spec.name, param.name);
+                let beyond = [(i128::from(low) - 1).to_string(), (i128::from(high) + 1).to_string()];
+                assert!(beyond.iter().all(|value| refused(value)) && refused("1.5"), "{}", param.name);
+            }
             let ParamKind::Number { default, range } = param.kind else { continue };
             assert!(range.contains(default), "{}.{}", spec.name, param.name);
             let below = if range.open { range.low } else { range.low.next_down() };
@@ -263,18 +271,22 @@ fn weighs_equal_clients_alike(label: &str) -> bool {
 }
 
 /// Each parameter of the next model lies between the smallest and the largest of the clients', even if some clients
-/// made one step and others all of theirs. In two rounds, as momentum begins with the second.
+/// made one step and others all of theirs, and some are far from the others in one parameter. In two rounds, as momentum
+/// begins with the second.
 fn stays_between(label: &str) -> bool {
     let mut federation = defaults(label);
     (0..2).all(|_| {
         let jobs = plan(&federation.run, &federation.state);
         let base = federation.model().to_vec();
+        let change = |place: usize, job: &Job| 1.0 + if place == 0 { 10.0 } else { 1e-4 } * job.client as f32;
         let model =
-            |job: &Job| -> Vec<f32> { base.iter().map(|w| w + 1.0 + 0.01 * job.client as f32).collect() };
+            |job: &Job| -> Vec<f32> { base.iter().enumerate().map(|(i, w)| w + change(i, job)).collect() };
         let steps = |job: &Job| 1 + u64::from(job.client % 2);
         let answers = jobs.iter().map(|job| (job.client, Ok(upload(job, &model(job), steps(job))))).collect();
         federation.close(&jobs, answers);
-        federation.model().iter().zip(&base).all(|(next, w)| (w + 1.0..=w + 1.0 + 0.04).contains(next))
+        let [first, last] = [jobs.first(), jobs.last()].map(|job| model(job.expect("all clients are asked")));
+        let bounds = first.iter().zip(&last).map(|(low, high)| *low..=*high);
+        federation.model().iter().zip(bounds).all(|(next, between)| between.contains(next))
     })
 }
 

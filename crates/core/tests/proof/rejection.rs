@@ -2,7 +2,7 @@
 
 use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::round::{ClientFailure as Failure, Job, Upload, plan};
+use fedtvd_core::round::{ClientFailure as Failure, ClientRecord, Job, Upload, plan};
 use fedtvd_core::strategy::ALL;
 
 /// A faulty update, and the failure that it must be rejected with.
@@ -65,14 +65,17 @@ fn second_round(label: &str) -> (Federation, Vec<Job>, Answers) {
     (federation, jobs, answers)
 }
 
-/// The bytes of the state after the round, and why the liar's update was not used.
-fn closed(federation: &Federation, jobs: &[Job], answers: Answers) -> (Vec<u8>, Option<Failure>) {
+/// The bytes of the state after the round with the records of the other clients, and the liar's record.
+type Closed = ((Vec<u8>, Vec<ClientRecord>), ClientRecord);
+
+fn closed(federation: &Federation, jobs: &[Job], answers: Answers) -> Closed {
     let updates = crate::in_memory::InMemory::new(&federation.run, &federation.state, jobs, answers);
-    let (next, record) =
+    let (next, mut record) =
         fedtvd_core::round::close(&federation.run, &federation.state, jobs, &updates).unwrap();
-    let liar = record.clients.into_iter().find(|client| client.client == LIAR).unwrap();
+    let place = record.clients.iter().position(|client| client.client == LIAR).unwrap();
+    let liar = record.clients.remove(place);
     assert_eq!(liar.weight.is_none(), liar.failure.is_some());
-    (next.to_bytes(), liar.failure)
+    ((next.to_bytes(), record.clients), liar)
 }
 
 fn lied(answers: &Answers, lie: impl Fn(&mut Upload)) -> Answers {
@@ -89,26 +92,30 @@ fn lied(answers: &Answers, lie: impl Fn(&mut Upload)) -> Answers {
 fn a_rejected_update_gives_the_same_bytes_as_a_round_without_it() {
     for spec in ALL {
         let (federation, jobs, answers) = second_round(spec.name);
-        let honest = closed(&federation, &jobs, answers.clone());
-        assert_eq!(honest.1, None);
+        let (honest, liar) = closed(&federation, &jobs, answers.clone());
+        assert_eq!(liar.failure, None);
         let absent: Answers = answers.iter().filter(|(client, _)| *client != LIAR).cloned().collect();
-        let (without, failure) = closed(&federation, &jobs, absent);
-        assert_eq!(failure, Some(Failure::Absent));
-        assert_ne!(honest.0, without, "{}: an honest update of the client has an effect", spec.name);
+        let (without, absent) = closed(&federation, &jobs, absent);
+        assert_eq!(absent.failure, Some(Failure::Absent));
+        assert_ne!(honest.1, without.1, "{}: an honest update of the client has an effect", spec.name);
+        // Krum does not select every client.
+        if liar.entered_weight.or(liar.weight) != Some(0.0) {
+            assert_ne!(honest.0, without.0, "{}: an update that enters changes the state", spec.name);
+        }
         for (what, lie, expected) in LIES {
-            let (bytes, failure) = closed(&federation, &jobs, lied(&answers, lie));
-            let failure = failure.unwrap_or_else(|| panic!("{}: {what} was accepted", spec.name));
+            let (others, liar) = closed(&federation, &jobs, lied(&answers, lie));
+            let failure = liar.failure.unwrap_or_else(|| panic!("{}: {what} was accepted", spec.name));
             assert!(expected(&failure), "{}: {what} is {failure}", spec.name);
-            assert_eq!(bytes, without, "{}: {what} affected the aggregate", spec.name);
+            assert_eq!(others, without, "{}: {what} affected the aggregate", spec.name);
         }
         for carried in federation.run.strategy.local.needs().carries {
             let name = carried.name;
             let put = |values: Vec<f32>| lied(&answers, move |u| u.carried.put(name, values.clone()));
             for wrong in [put(vec![f32::NAN; 6]), put(vec![0.0; 5]), lied(&answers, forget)] {
-                let (bytes, failure) = closed(&federation, &jobs, wrong);
-                let failure = failure.unwrap();
+                let (others, liar) = closed(&federation, &jobs, wrong);
+                let failure = liar.failure.unwrap();
                 assert!(not_finite(&failure) || wrong_shape(&failure), "{}: {failure}", spec.name);
-                assert_eq!(bytes, without, "{}: a carried vector affected the aggregate", spec.name);
+                assert_eq!(others, without, "{}: a carried vector affected the aggregate", spec.name);
             }
         }
     }
@@ -124,10 +131,10 @@ fn a_client_that_failed_is_recorded_with_its_reason() {
         let (federation, jobs, mut answers) = second_round(spec.name);
         let reason = Failure::Training("the loss became NaN in epoch 1".into());
         answers[LIAR as usize].1 = Err(reason.clone());
-        let (bytes, failure) = closed(&federation, &jobs, answers.clone());
-        assert_eq!(failure, Some(reason));
+        let (others, liar) = closed(&federation, &jobs, answers.clone());
+        assert_eq!(liar.failure, Some(reason));
         answers.retain(|(client, _)| *client != LIAR);
-        assert_eq!(bytes, closed(&federation, &jobs, answers).0, "{}", spec.name);
+        assert_eq!(others, closed(&federation, &jobs, answers).0, "{}", spec.name);
     }
 }
 
@@ -176,10 +183,10 @@ fn a_proximal_term_bounds_the_accepted_reach() {
     let mut federation = skewed(run("fedprox:mu=15+fednova", local(2, 32, 0.1, 0.0)), &SKEWED);
     let jobs = plan(&federation.run, &federation.state);
     let answers = federation.answers(&jobs);
-    assert_eq!(closed(&federation, &jobs, answers.clone()).1, None);
+    assert_eq!(closed(&federation, &jobs, answers.clone()).1.failure, None);
     // What two steps without the term would have reached.
-    let (_, failure) = closed(&federation, &jobs, lied(&answers, |upload| upload.report.reach = 0.2));
-    assert!(failure.is_some_and(|failure| reach(&failure)));
+    let (_, liar) = closed(&federation, &jobs, lied(&answers, |upload| upload.report.reach = 0.2));
+    assert!(liar.failure.is_some_and(|failure| reach(&failure)));
 }
 
 #[test]

@@ -48,6 +48,11 @@ pub(crate) fn widened(values: &[f32]) -> Vec<f64> {
     values.iter().map(|&x| f64::from(x)).collect()
 }
 
+/// Points that iterations converge to: 1e-6, a thousand times the gradient at which they end.
+pub(crate) fn converged(got: &[f64], want: &Value, what: &str) {
+    within(got, &numbers(want), what, |x| 1e-6 * x.abs().max(1.0));
+}
+
 fn within(got: &[f64], want: &[f64], what: &str, tolerance: impl Fn(f64) -> f64) {
     assert_eq!(got.len(), want.len(), "{what}: {got:?} is not {want:?}");
     for (got_one, want_one) in got.iter().zip(want) {
