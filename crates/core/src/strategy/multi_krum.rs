@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 pub(super) const SPEC: Spec = Spec {
     params: &[
-        krum::LIARS,
+        krum::BYZANTINE,
         Param::number(
             "select",
             0.0,
@@ -38,7 +38,7 @@ pub(super) const SPEC: Spec = Spec {
         krum::PAPER,
         |settings| Recipe {
             combine: Some(Arc::new(MultiKrum {
-                liars: settings.number("liars"),
+                liars: settings.number("byzantine"),
                 select: settings.number("select"),
             })),
             ..Recipe::default()
