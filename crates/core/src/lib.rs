@@ -30,6 +30,7 @@ pub mod labels;
 pub mod median;
 pub mod memory;
 pub mod model;
+pub mod normal;
 pub mod round;
 pub mod rules;
 pub mod settings;

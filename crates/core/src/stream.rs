@@ -32,6 +32,8 @@ pub enum Purpose {
     Absence = 9,
     /// Bootstrap samples in a report; the address's round is the number of values.
     Bootstrap = 10,
+    /// Noise that a liar sends.
+    Attack = 11,
 }
 
 /// A 32-byte address from which further keys and streams are derived.

@@ -135,18 +135,91 @@ fn scale_and_sign_flip_multiply_the_change_of_the_model_and_of_carried_vectors()
     }
 }
 
+/// Each honest client's model of the first round, and that of liar 0; clients 0 and 1 lie.
+fn colluding(settings: &[&str]) -> (State, Vec<Vec<f32>>, Vec<f32>) {
+    let len = 4 * 17;
+    let (_, state, updates) = answers("fedavg", &[settings, &["attack.clients=2"]].concat());
+    let model = |client| values(updates.as_ref(), client, UpdatePart::Model, len);
+    assert_eq!(model(0), model(1), "liars that collude send the same");
+    (state, (2..CLIENTS).map(model).collect(), model(0))
+}
+
+#[test]
+fn alie_sends_the_honest_mean_minus_a_number_of_standard_deviations() {
+    for (settings, z) in [
+        (&["attack.kind=alie", "attack.scale=1.5"][..], 1.5),
+        // Two of six: the quantile at (4 - 2) / 4.
+        (&["attack.kind=alie"], 0.0),
+    ] {
+        let (_, honest, lie) = colluding(settings);
+        for (place, sent) in lie.into_iter().enumerate() {
+            let column: Vec<f64> = honest.iter().map(|model| f64::from(model[place])).collect();
+            let mean = column.iter().sum::<f64>() / 4.0;
+            let variance = column.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / 4.0;
+            assert_eq!(sent, (mean - z * variance.sqrt()) as f32, "{settings:?}");
+        }
+    }
+}
+
+#[test]
+fn inner_product_manipulation_sends_the_reversed_mean_of_the_honest_changes() {
+    for (settings, epsilon) in [
+        (&["attack.kind=inner-product"][..], 0.5),
+        (&["attack.kind=inner-product", "attack.scale=100"], 100.0),
+    ] {
+        let (state, honest, lie) = colluding(settings);
+        for (place, sent) in lie.into_iter().enumerate() {
+            let mean = honest.iter().map(|model| f64::from(model[place])).sum::<f64>() / 4.0;
+            let w = f64::from(state.params.values[place]);
+            assert_eq!(sent, (w - epsilon * (mean - w)) as f32, "{settings:?}");
+        }
+    }
+}
+
+#[test]
+fn liars_that_collude_are_honest_in_a_round_without_honest_clients() {
+    let (_, _, honest) = answers("fedavg", &[]);
+    for kind in ALL.iter().filter(|spec| spec.colludes) {
+        let (_, _, updates) = answers("fedavg", &[&format!("attack.kind={}", kind.name), "attack.clients=6"]);
+        assert_eq!(updates.outcomes(), honest.outcomes(), "{}", kind.name);
+    }
+}
+
+#[test]
+fn gaussian_noise_has_its_scale_and_the_same_bits_in_every_repetition() {
+    let noise = |settings: &[&str], client| {
+        let (_, state, updates) = answers("fedavg", &[&["attack.kind=gaussian"], settings].concat());
+        let sent = values(updates.as_ref(), client, UpdatePart::Model, 4 * 17);
+        sent.iter().zip(&state.params.values).map(|(x, w)| f64::from(x - w)).collect::<Vec<f64>>()
+    };
+    let both = &["attack.clients=2", "attack.scale=2"];
+    let (first, second) = (noise(both, 0), noise(both, 1));
+    assert_eq!(first, noise(both, 0));
+    assert_ne!(first, second, "each liar has its own numbers");
+    let deviation = |noise: &[f64]| (noise.iter().map(|x| x * x).sum::<f64>() / noise.len() as f64).sqrt();
+    // Of 68 numbers: the standard error is 2 / sqrt(2 · 68) = 0.17.
+    assert!((deviation(&first) - 2.0).abs() < 0.7, "{}", deviation(&first));
+    // The default is 1, with the same numbers.
+    for (single, double) in noise(&[], 0).iter().zip(&first) {
+        assert!((2.0 * single - double).abs() < 1e-5, "{single} {double}");
+    }
+}
+
 #[test]
 fn running_statistics_stay_honest_so_that_no_variance_is_negative() {
     let layers = r#"model.layers=["conv 2 2x2", "batchnorm", "flatten", "linear"]"#;
     let buffers = |settings: &[&str]| {
         let (_, state, updates) = answers("fedavg", &[&[layers], settings].concat());
+        assert!(updates.outcomes()[0].answer.is_ok(), "{settings:?}");
         let layout = &state.params.layout;
         values(updates.as_ref(), 0, UpdatePart::Model, layout.len())[layout.trainable()..].to_vec()
     };
     let honest = buffers(&[]);
     // Mean and variance of two channels.
     assert_eq!(honest.len(), 4);
-    assert_eq!(buffers(&["attack.kind=scale"]), honest);
+    for attack in ["scale", "gaussian", "alie", "inner-product"] {
+        assert_eq!(buffers(&[&format!("attack.kind={attack}")]), honest, "{attack}");
+    }
     assert_eq!(buffers(&["attack.kind=sign-flip", "attack.scale=50"]), honest);
 }
 
@@ -293,8 +366,14 @@ fn too_many_liars_for_the_split_are_refused() {
 
 #[test]
 fn liars_give_the_same_bits_with_their_updates_in_a_file_and_after_a_restart() {
-    let settings = ["attack.kind=scale", "attack.scale=2", "attack.clients=2"];
-    let (experiment, setup, mut whole) = started("scaffold", &settings);
+    for attack in ["scale", "gaussian", "alie"] {
+        same_bits_after_a_restart(attack);
+    }
+}
+
+fn same_bits_after_a_restart(attack: &str) {
+    let kind = format!("attack.kind={attack}");
+    let (experiment, setup, mut whole) = started("scaffold", &[&kind, "attack.scale=2", "attack.clients=2"]);
     let trainers = || Workers::on_cpu(&setup, 3).unwrap().trainers;
     let mut first = simulation(&experiment, &setup, trainers(), 0).unwrap();
     (0..2).for_each(|_| drop(first.round().unwrap()));
@@ -304,5 +383,5 @@ fn liars_give_the_same_bits_with_their_updates_in_a_file_and_after_a_restart() {
     second.restore(State::from_bytes(&state, &setup.layout).unwrap(), memories);
     (0..2).for_each(|_| drop(second.round().unwrap()));
     (0..4).for_each(|_| drop(whole.round().unwrap()));
-    assert_eq!(whole.state().to_bytes(), second.state().to_bytes());
+    assert_eq!(whole.state().to_bytes(), second.state().to_bytes(), "{attack}");
 }

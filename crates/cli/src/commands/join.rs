@@ -10,7 +10,7 @@ use fedtvd_net::client::{
     self, Checked, ConnectionError, JoinError, Outcome, Policy, Progress, Security, SiteData, SiteError,
 };
 use fedtvd_net::identity::tls::authority_hash;
-use fedtvd_run::attack::{ALL, Attack};
+use fedtvd_run::attack::{ALL, Attack, Spec};
 use fedtvd_run::configuration::{Value, keys};
 use serde::Serialize;
 use std::path::PathBuf;
@@ -76,7 +76,7 @@ pub(crate) struct Join {
     /// For tests of your own federation: lie to the server in this way (docs/attacks.md)
     #[arg(long, value_name = "KIND", value_parser = attacks())]
     attack: Option<String>,
-    /// Factor of --attack scale or sign-flip [default: 100 or 1]
+    /// Strength of --attack scale, sign-flip or gaussian [default: 100, 1 or 1]
     #[arg(long, value_name = "FACTOR", requires = "attack", allow_negative_numbers = true)]
     attack_scale: Option<f64>,
     /// Number of samples that --attack false-tvd, false-histogram or vast-reach claims [default: 1000000]
@@ -163,7 +163,9 @@ impl<'a> AgreementView<'a> {
 
 /// The names of all attacks, with what they do.
 fn attacks() -> PossibleValuesParser {
-    PossibleValuesParser::new(ALL.iter().map(|spec| PossibleValue::new(spec.name).help(spec.about)))
+    // Attacks of liars that collude are refused with the reason.
+    let value = |spec: &&Spec| PossibleValue::new(spec.name).help(spec.about).hide(spec.colludes);
+    PossibleValuesParser::new(ALL.iter().map(value))
 }
 
 #[derive(Serialize)]
@@ -371,6 +373,12 @@ impl Join {
         let size = number("attack.size", self.attack_size.map(Value::Whole))?;
         let attack = Attack::named(name, scale, size as u64);
         if let Some(spec) = attack.map(|attack| attack.spec()) {
+            if spec.colludes {
+                return Err(Failure::Request(anyhow!(
+                    "--attack {name} needs the updates of the other clients, and a client knows only its own; use \
+                     attack.kind={name} in a simulation"
+                )));
+            }
             for (given, used, option) in [
                 (self.attack_scale.is_some(), spec.scale.is_some(), "--attack-scale"),
                 (self.attack_size.is_some(), spec.sized(), "--attack-size"),

@@ -20,7 +20,8 @@ fn the_documentation_lists_every_attack() {
     let mut table = "| `attack.kind` | acts on | what a liar does |\n|---|---|---|\n".to_owned();
     for spec in ALL {
         let places: Vec<String> = spec.places().iter().map(ToString::to_string).collect();
-        let scale = spec.scale.map_or(String::new(), |scale| format!(" ({scale})"));
+        let scale =
+            spec.scale.filter(|scale| *scale > 0.0).map_or(String::new(), |scale| format!(" ({scale})"));
         table += &format!("| `{}` | {} | {}{scale} |\n", spec.name, places.join(", "), spec.about);
     }
     assert!(
@@ -165,6 +166,7 @@ fn a_client_that_lies_sends_the_bytes_of_a_liar_in_a_simulation() {
     for (attack, strategy, settings, lie) in [
         ("scale", "scaffold", &[][..], &[][..]),
         ("sign-flip", "fedadam", &["attack.scale=2.5"], &["--attack-scale", "2.5"]),
+        ("gaussian", "fedtvd+multi-krum", &[], &[]),
         ("false-tvd", "fedtvd", &[], &[]),
         ("vast-reach", "fednova", &["attack.size=50000"], &["--attack-size", "50000"]),
         ("nan", "uniform", &[], &[]),
@@ -224,6 +226,16 @@ fn a_client_says_that_it_lies_and_refuses_an_impossible_lie() {
     assert_eq!(answer.code, 2);
     assert!(answer.err.contains("sign-flip"), "{}", answer.err);
     assert_eq!(join(&["--attack-scale", "2"]).code, 2, "a scale without an attack");
+    for name in ["alie", "inner-product"] {
+        let answer = join(&["--attack", name]);
+        let message = format!(
+            "fedtvd: --attack {name} needs the updates of the other clients, and a client knows only its own; use \
+             attack.kind={name} in a simulation\n"
+        );
+        assert_eq!((answer.code, answer.err), (2, message));
+    }
+    let help = fedtvd(&["join", "--help"]).out;
+    assert!(help.contains("- gaussian:") && !help.contains("- alie:"), "{help}");
     let at = "127.0.0.1:1x";
     let answer = fedtvd(&["join", at, &table, "--plaintext", "0", "--attack", "sign-flip"]);
     let said = "this client lies to the server (sign-flip, scale 1): its change of the model is reversed, and multiplied by";

@@ -5,7 +5,7 @@
 //! w = w_k of the lowest score; of equal scores, the first client's
 //! ```
 //!
-//! f = liars K, rounded up, and at most the number with which 2f + 2 < K: beyond it the liars could be each other's
+//! f = byzantine K, rounded up, and at most the number with which 2f + 2 < K: beyond it the liars could be each other's
 //! nearest neighbours. A score counts one neighbour at least. Weights do not enter, except that a client of weight 0 does
 //! not take part; buffers are those of the same client.
 //!
@@ -23,8 +23,8 @@ use std::sync::Arc;
 pub(super) const PAPER: &str =
     "Blanchard et al., Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent, NeurIPS 2017";
 
-pub(super) const LIARS: Param = Param::number(
-    "liars",
+pub(super) const BYZANTINE: Param = Param::number(
+    "byzantine",
     0.2,
     Range::BELOW_HALF,
     "greatest fraction of a round's clients that lie: rounded up to f clients, with 2f + 2 below the number of clients",
@@ -32,16 +32,16 @@ pub(super) const LIARS: Param = Param::number(
 
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
-        formula: "the update with the least Σ ‖Δ_k - Δ_j‖² over its K - f - 2 nearest others,   f = liars K",
+        formula: "the update with the least Σ ‖Δ_k - Δ_j‖² over its K - f - 2 nearest others,   f = byzantine K",
         choose: "to see what the classic rule does; against few liars among alike clients",
         avoid: "under label skew: it follows a single client in each round",
         cost: "as `fedavg`; the server computes K² distances",
     },
-    params: &[LIARS],
+    params: &[BYZANTINE],
     suggests: Some("uniform"),
     lacks: &[(Property::AveragesBuffers, "they are those of the selected client")],
     ..Spec::new("krum", "the model of the one client that is nearest to its neighbours", PAPER, |settings| {
-        Recipe { combine: Some(Arc::new(Krum { liars: settings.number("liars") })), ..Recipe::default() }
+        Recipe { combine: Some(Arc::new(Krum { liars: settings.number("byzantine") })), ..Recipe::default() }
     })
 };
 

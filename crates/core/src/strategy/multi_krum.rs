@@ -28,7 +28,7 @@ pub(super) const SPEC: Spec = Spec {
         cost: "as `fedavg`; the server computes K² distances",
     },
     params: &[
-        krum::LIARS,
+        krum::BYZANTINE,
         Param::number(
             "select",
             0.0,
@@ -44,7 +44,7 @@ pub(super) const SPEC: Spec = Spec {
         krum::PAPER,
         |settings| Recipe {
             combine: Some(Arc::new(MultiKrum {
-                liars: settings.number("liars"),
+                liars: settings.number("byzantine"),
                 select: settings.number("select"),
             })),
             ..Recipe::default()

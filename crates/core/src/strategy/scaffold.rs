@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "gradient g(y) - damping (c_k - c);   c_k+ = mean gradient of the client;   c = Σ s_k^(N) c_k",
         choose: "where all clients, or many of them, take part in each round and skew is moderate: at alpha 0.5 it needs less than half of the rounds of `fedavg`",
-        avoid: "at strong skew with few clients per round and momentum: old variates make it oscillate and die; lower `damping` to 0.5, or train without momentum",
+        avoid: "at strong skew with momentum: a client's variate can feed back on itself and grow until the model is lost (`results/scaffold`); `damping=0.5` prevents it",
         cost: "twice the bytes of `fedavg` in both directions; each client keeps one vector as long as the model, the server one",
     },
     suggests: Some("uniform"),

@@ -95,10 +95,10 @@ def case(name, rng, clients, values, outlier=None):
             add(f"trimmed-mean:trim={trim}", trimmed_mean(models, s, trim))
         for fraction, f in [(0.0, 0), (0.15, int(np.ceil(0.15 * clients)))]:
             f = min(f, max(0, (clients - 3) // 2))
-            add(f"krum:liars={fraction}", krum(models, f))
-            add(f"multi-krum:liars={fraction}", multi_krum(models, s, f, clients - f))
+            add(f"krum:byzantine={fraction}", krum(models, f))
+            add(f"multi-krum:byzantine={fraction}", multi_krum(models, s, f, clients - f))
             m = max(1, clients // 2)
-            add(f"multi-krum:liars={fraction}:select=0.5", multi_krum(models, s, f, m))
+            add(f"multi-krum:byzantine={fraction}:select=0.5", multi_krum(models, s, f, m))
         add("geometric-median", geometric_median(models, s))
         for tau, iterations in [(1.0, 1), (1.0, 3), (2.0, 3)]:
             change, entered = centred_clipping(models - base, s, np.zeros(values), tau, iterations)

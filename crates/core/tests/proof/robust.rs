@@ -124,8 +124,8 @@ fn liars_at_1e30_do_not_enter_where_a_rule_selects_or_trims() {
         for (label, bound) in [
             ("median", 0.0),
             ("trimmed-mean:trim=0.3", 0.0),
-            ("krum:liars=0.3", 0.0),
-            ("multi-krum:liars=0.3", 0.0),
+            ("krum:byzantine=0.3", 0.0),
+            ("multi-krum:byzantine=0.3", 0.0),
             // Their pull is limited, not their number.
             ("geometric-median", 1e-29),
             ("centred-clipping", 1e-29),

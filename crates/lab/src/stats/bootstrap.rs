@@ -1,7 +1,7 @@
 //! Confidence intervals that do not assume normal differences: Efron's bias-corrected and accelerated bootstrap (BCa).
 
-use crate::stats::normal::{normal, normal_below};
 use crate::stats::statistics::mean;
+use fedtvd_core::normal::{normal, normal_below};
 use fedtvd_core::stream::{Purpose, Stream};
 
 /// Number of bootstrap resamples.

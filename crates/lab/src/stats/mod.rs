@@ -5,7 +5,6 @@ pub mod bootstrap;
 pub mod difference;
 pub mod family;
 pub mod holm;
-pub mod normal;
 pub mod rank;
 pub mod row;
 pub mod row_error;

@@ -298,7 +298,8 @@ impl Site {
                     self.learn(&job, &memory)?;
                 }
                 if let Some(attack) = &self.attack {
-                    attack.update(&mut upload, &job, strategy.local.needs().mu, &self.data.counts);
+                    // A client knows its own update alone.
+                    attack.update(&mut upload, &job, strategy.local.needs().mu, &self.data.counts, None);
                 }
                 Ok(Answer::Update(upload.to_bytes()))
             }

@@ -1,6 +1,6 @@
 //! An attack with its settings: everything that one liar does differently from an honest client.
 
-use crate::attack::{ALL, Claim, Place, Situation, Spec};
+use crate::attack::{ALL, Claim, Honest, Place, Situation, Spec};
 use fedtvd_core::labels::{Reference, size};
 use fedtvd_core::round::{Job, Upload};
 use fedtvd_core::train::{Evaluation, Samples};
@@ -60,11 +60,12 @@ impl Attack {
         size(&self.counts(counts, reference))
     }
 
-    /// Changes the update of a client with these counts, under a strategy with this proximal term.
-    pub fn update(&self, upload: &mut Upload, job: &Job, mu: f64, counts: &[u64]) {
+    /// Changes the update of a client with these counts, under a strategy with this proximal term. An attack of liars that
+    /// collude changes nothing unless they know the round's honest updates.
+    pub fn update(&self, upload: &mut Upload, job: &Job, mu: f64, counts: &[u64], honest: Option<&Honest>) {
         if let Some(update) = self.spec.update {
             let size = self.size(counts, &job.offer.reference);
-            update(upload, &Situation { job, mu, size, scale: self.scale });
+            update(upload, &Situation { job, mu, size, scale: self.scale, honest });
         }
     }
 
@@ -78,7 +79,7 @@ impl fmt::Display for Attack {
     /// Its name and its settings, such as `scale, scale 100`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.spec.name)?;
-        if self.spec.scale.is_some() {
+        if self.spec.scale.is_some() && self.scale > 0.0 {
             write!(f, ", scale {}", self.scale)?;
         }
         if self.spec.sized() {

@@ -3,11 +3,15 @@
 //!
 //! A new attack is one new file, its `mod` line and its line in [`ALL`].
 
+mod alie;
 pub(crate) mod applied;
 mod false_evaluation;
 mod false_histogram;
 mod false_tvd;
+mod gaussian;
+pub(crate) mod honest;
 mod huge;
+mod inner_product;
 mod label_flip;
 mod nan;
 mod scale;
@@ -17,6 +21,7 @@ mod tiny_reach;
 mod vast_reach;
 
 pub use applied::{Attack, LARGEST_SIZE};
+pub use honest::Honest;
 pub use spec::{Claim, Place, Situation, Spec};
 
 /// Every attack that can be named.
@@ -25,6 +30,9 @@ pub const ALL: &[&Spec] = &[
     &nan::SPEC,
     &scale::SPEC,
     &sign_flip::SPEC,
+    &gaussian::SPEC,
+    &alie::SPEC,
+    &inner_product::SPEC,
     &label_flip::SPEC,
     &false_tvd::SPEC,
     &false_histogram::SPEC,

@@ -39,6 +39,7 @@ pub(super) fn scale(upload: &mut Upload, base: &[f32], factor: f64) {
     upload.carried = carried;
 }
 
-fn finite(value: f64) -> f32 {
+/// A number as f32; one that is too large becomes the largest.
+pub(super) fn finite(value: f64) -> f32 {
     value.clamp(f32::MIN.into(), f32::MAX.into()) as f32
 }

@@ -1,5 +1,6 @@
 //! The definition of an attack: its name, and a function for each place where it acts.
 
+use crate::attack::Honest;
 use fedtvd_core::labels::Reference;
 use fedtvd_core::round::{Job, Upload};
 use fedtvd_core::train::Evaluation;
@@ -12,7 +13,7 @@ pub struct Spec {
     pub name: &'static str,
     /// A description in one sentence.
     pub about: &'static str,
-    /// The default of its factor; `None` if it has no factor.
+    /// The default of its factor; `None` if it has no factor, 0 if the factor follows from the round.
     pub scale: Option<f64>,
     /// The label that it puts in place of a true one, of this number of classes.
     pub label: Option<fn(label: u32, classes: usize) -> u32>,
@@ -22,6 +23,8 @@ pub struct Spec {
     pub update: Option<fn(&mut Upload, &Situation<'_>)>,
     /// The result that it reports instead of evaluating a model, of this number of classes and hold-out samples.
     pub evaluation: Option<fn(classes: usize, holdout: u64) -> Evaluation>,
+    /// Whether its liars know what the honest clients of their round trained. A client of a federation does not.
+    pub colludes: bool,
 }
 
 /// What a false profile is made from.
@@ -46,6 +49,8 @@ pub struct Situation<'a> {
     pub size: u64,
     /// The factor.
     pub scale: f64,
+    /// What the honest clients of the round trained, if the attack needs it and there are any.
+    pub honest: Option<&'a Honest>,
 }
 
 /// Where an attack acts.
@@ -75,7 +80,8 @@ impl fmt::Display for Place {
 impl Spec {
     /// An attack that does nothing yet, to start from.
     pub(crate) const fn new(name: &'static str, about: &'static str) -> Self {
-        Self { name, about, scale: None, label: None, counts: None, update: None, evaluation: None }
+        let (scale, label, counts, update, evaluation) = (None, None, None, None, None);
+        Self { name, about, scale, label, counts, update, evaluation, colludes: false }
     }
 
     /// Where it acts.

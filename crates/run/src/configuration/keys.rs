@@ -325,7 +325,7 @@ pub const ALL: &[Key] = &[
         "attack.scale",
         0.0,
         Range::NOT_NEGATIVE,
-        "scale, sign-flip: factor on a liar's change of the model; 0: the attack's default, 100 or 1",
+        "strength of scale, sign-flip, gaussian, alie and inner-product (docs/attacks.md); 0: the attack's default",
     )),
     later(Param::whole(
         "attack.size",

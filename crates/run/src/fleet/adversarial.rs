@@ -1,6 +1,6 @@
 //! Clients that lie: a wrapper around any fleet.
 
-use crate::attack::Attack;
+use crate::attack::{Attack, Honest};
 use crate::directory::Memories;
 use crate::fleet::spool::{Spool, Spooled};
 use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered};
@@ -31,6 +31,16 @@ impl Adversarial {
     /// The true label counts of a client, if it lies.
     fn liar(&self, client: ClientId) -> Option<&[u64]> {
         self.liars.get(client as usize).map(Vec::as_slice)
+    }
+
+    /// What the honest clients of a round trained, if the attack needs it.
+    fn honest(&self, jobs: &[Job], updates: &dyn Updates) -> Result<Option<Honest>, ReadFailure> {
+        let Some(job) = jobs.first().filter(|_| self.attack.spec().colludes) else { return Ok(None) };
+        let answered = updates.outcomes().iter().enumerate().filter(|(_, outcome)| outcome.answer.is_ok());
+        let (liars, honest): (Vec<_>, Vec<_>) =
+            answered.partition(|(_, outcome)| self.liar(outcome.client).is_some());
+        let places: Vec<usize> = honest.into_iter().map(|(place, _)| place).collect();
+        Honest::of(updates, &places, liars.len(), job.offer.params.layout.trainable())
     }
 
     /// An honest update, read back.
@@ -73,14 +83,16 @@ impl Fleet for Adversarial {
     fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure> {
         let Answers { updates: honest, traffic } = self.fleet.work(jobs)?;
         let mut outcomes = honest.outcomes().to_vec();
+        let unread = |error: ReadFailure| FleetFailure::Other(Box::new(error));
+        let known = self.honest(jobs, honest.as_ref()).map_err(unread)?;
         let spool = Spool::new(self.update_memory);
         let mut kept = Vec::new();
         for (index, outcome) in outcomes.iter_mut().enumerate() {
             let (Some(counts), Ok(checked)) = (self.liar(outcome.client), &outcome.answer) else { continue };
             let Some(job) = jobs.iter().find(|job| job.client == outcome.client) else { continue };
             let upload = self.upload(job, honest.as_ref(), index, checked.report());
-            let mut upload = upload.map_err(|error| FleetFailure::Other(Box::new(error)))?;
-            self.attack.update(&mut upload, job, self.needs.mu, counts);
+            let mut upload = upload.map_err(unread)?;
+            self.attack.update(&mut upload, job, self.needs.mu, counts, known.as_ref());
             // As a server does it: with the size that the client claimed.
             let size = self.attack.size(counts, &job.offer.reference);
             outcome.answer = check(&self.needs, size, job, &upload);
