@@ -12,6 +12,7 @@ mod fedadam;
 pub(crate) mod fedavg;
 mod fedavgm;
 mod feddkw;
+mod fedexp;
 mod fedlc;
 mod fednova;
 mod fedprox;
@@ -52,5 +53,6 @@ pub const ALL: &[&Spec] = &[
     &fedadagrad::SPEC,
     &fedadam::SPEC,
     &fedyogi::SPEC,
+    &fedexp::SPEC,
     &complete::SPEC,
 ];

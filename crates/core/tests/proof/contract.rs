@@ -271,22 +271,28 @@ fn weighs_equal_clients_alike(label: &str) -> bool {
 }
 
 /// Each parameter of the next model lies between the smallest and the largest of the clients', even if some clients
-/// made one step and others all of theirs, and some are far from the others in one parameter. In two rounds, as momentum
-/// begins with the second.
+/// made one step and others all of theirs, some are far from the others in one parameter, and they disagree about another.
+/// In two rounds, as momentum begins with the second.
 fn stays_between(label: &str) -> bool {
     let mut federation = defaults(label);
     (0..2).all(|_| {
         let jobs = plan(&federation.run, &federation.state);
         let base = federation.model().to_vec();
-        let change = |place: usize, job: &Job| 1.0 + if place == 0 { 10.0 } else { 1e-4 } * job.client as f32;
+        let change = |place: usize, job: &Job| match (place, job.client as f32) {
+            (0, k) => 1.0 + 10.0 * k,
+            (1, k) => 100.0 * (1.0 - 2.0 * (k % 2.0)),
+            (_, k) => 1.0 + 1e-4 * k,
+        };
         let model =
             |job: &Job| -> Vec<f32> { base.iter().enumerate().map(|(i, w)| w + change(i, job)).collect() };
         let steps = |job: &Job| 1 + u64::from(job.client % 2);
-        let answers = jobs.iter().map(|job| (job.client, Ok(upload(job, &model(job), steps(job))))).collect();
-        federation.close(&jobs, answers);
-        let [first, last] = [jobs.first(), jobs.last()].map(|job| model(job.expect("all clients are asked")));
-        let bounds = first.iter().zip(&last).map(|(low, high)| *low..=*high);
-        federation.model().iter().zip(bounds).all(|(next, between)| between.contains(next))
+        let models: Vec<Vec<f32>> = jobs.iter().map(model).collect();
+        let answer = |(job, model): (&Job, &Vec<f32>)| (job.client, Ok(upload(job, model, steps(job))));
+        federation.close(&jobs, jobs.iter().zip(&models).map(answer).collect());
+        federation.model().iter().enumerate().all(|(i, next)| {
+            let of_clients = || models.iter().map(|model| model[i]);
+            of_clients().any(|x| x <= *next) && of_clients().any(|x| x >= *next)
+        })
     })
 }
 
