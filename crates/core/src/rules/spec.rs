@@ -107,6 +107,17 @@ impl Settings {
         }
     }
 
+    /// The value of a parameter that is a whole number.
+    ///
+    /// # Panics
+    /// Panics if the spec declares no such whole number: a bug in the strategy's file.
+    pub fn whole(&self, name: &str) -> u64 {
+        match self.0.get(name) {
+            Some(Value::Whole(value)) => *value,
+            _ => panic!("the spec declares no whole number {name}"),
+        }
+    }
+
     /// The value of a flag.
     ///
     /// # Panics

@@ -3,6 +3,7 @@
 //! A new method is one new file, its `mod` line and its line in [`ALL`].
 
 mod balanced;
+mod bn_scaffold;
 mod fedadam;
 pub(crate) mod fedavg;
 mod feddkw;
@@ -28,6 +29,7 @@ pub const ALL: &[&Spec] = &[
     &fedlc::SPEC,
     &fedprox::SPEC,
     &scaffold::SPEC,
+    &bn_scaffold::SPEC,
     &fednova::SPEC,
     &median::SPEC,
     &fedadam::SPEC,

@@ -25,6 +25,7 @@ fn allowed(param: &Param) -> Vec<String> {
             let high = if range.high.is_finite() { range.high } else { f64::MAX };
             [default, low, high].map(|value| value.to_string()).to_vec()
         }
+        ParamKind::Whole { low, high, .. } => vec![low.to_string(), high.to_string()],
         other => panic!("{}: strategies have no parameters of kind {other}", param.name),
     }
 }
@@ -60,6 +61,16 @@ fn every_parameter_accepts_its_range_and_nothing_beyond() {
         for param in spec.params {
             let refused = |value: &str| notation::strategy(spec.name, [(param.name, value)]).is_err();
             assert!(refused("") && refused("NaN") && refused("much"), "{}.{}", spec.name, param.name);
+            if let ParamKind::Whole { default, low, high } = param.kind {
+                assert!((low..=high).contains(&default), "{}.{}", spec.name, param.name);
+                let beyond = [low.checked_sub(1), high.checked_add(1)].into_iter().flatten();
+                assert!(
+                    { beyond }.all(|beyond| refused(&beyond.to_string())),
+                    "{}.{}",
+                    spec.name,
+                    param.name
+                );
+            }
             let ParamKind::Number { default, range } = param.kind else { continue };
             assert!(range.contains(default), "{}.{}", spec.name, param.name);
             let below = if range.open { range.low } else { range.low.next_down() };
