@@ -9,8 +9,8 @@ use crate::round::{
     Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, Report, RoundRecord,
     Run, State, UpdatePart, Updates, needed,
 };
-use crate::round::{finite, hardened};
-use crate::rules::{Carried, Step};
+use crate::round::{finite, hardened, statistics};
+use crate::rules::{Carried, Extent, Step};
 use std::sync::Arc;
 
 /// The state after the round, and the record of the round.
@@ -76,6 +76,7 @@ pub fn close(
     };
     next.params = Arc::new(moved(run, &state.params.layout, &combined.values, step, &mut next.server));
     next.carried = Arc::new(carried(run, state, &profiles, &mut accepted)?);
+    statistics::fill_buffers(Arc::make_mut(&mut next.params), &run.strategy.local.needs(), &next.carried);
     record.drift = accepted.drift();
     record.locate(&accepted.distances());
     if let Err(flaw) = finite::check(&next) {
@@ -167,7 +168,8 @@ fn moved<'a>(
     Params { layout: Arc::clone(layout), values }
 }
 
-/// c + Σ_{k in round} s_k^(N) Δc_k for every carried vector, with weights over the whole roster.
+/// c + Σ_{k in round} s_k^(N) Δc_k for every carried vector, with weights over the whole roster. Batch statistics are
+/// divided by the weight of the clients seen.
 fn carried(
     run: &Run,
     state: &State,
@@ -185,11 +187,17 @@ fn carried(
     let factors: Vec<f64> =
         profiles.iter().filter_map(|profile| place(profile).ok()).map(|place| all.weight[place]).collect();
     let mut next = Memory::default();
-    for Carried { name, .. } in names {
+    let seen = statistics::seen(state, profiles, &all.weight);
+    for Carried { name, extent } in names {
         let old = state.carried.f32(name).unwrap_or_default();
         let change = accepted.weighted_sum(UpdatePart::Carried(name), 0..old.len(), &factors)?;
-        let sum = old.iter().zip(change).map(|(&c, change)| (f64::from(c) + change) as f32);
-        next.put(name, sum.collect::<Vec<f32>>());
+        let sum = match extent {
+            Extent::Trainable => {
+                old.iter().zip(change).map(|(&c, change)| (f64::from(c) + change) as f32).collect()
+            }
+            Extent::Buffers => statistics::next(&state.params.layout, old, &change, seen),
+        };
+        next.put(name, sum);
     }
     Ok(next)
 }

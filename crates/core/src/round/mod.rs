@@ -19,6 +19,7 @@ pub(crate) mod profile;
 pub(crate) mod record;
 pub(crate) mod screening;
 pub(crate) mod state;
+pub(crate) mod statistics;
 pub(crate) mod updates;
 pub(crate) mod validation;
 

@@ -2,10 +2,10 @@
 
 use crate::labels::Reference;
 use crate::memory::Memory;
-use crate::model::{Layout, Params};
+use crate::model::Params;
 use crate::round::enrolment;
 use crate::round::{ClientId, Profile, Refusal, Stratum};
-use crate::rules::{Carried, Strategy};
+use crate::rules::{Carried, Extent, Strategy};
 use crate::train::{ClassWeights, Local};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ impl State {
     pub fn new(run: &Run, params: Params, reference: Reference) -> Self {
         Self {
             round: 0,
-            carried: Arc::new(zeros(run, &params.layout)),
+            carried: Arc::new(beginning(run, &params)),
             params: Arc::new(params),
             reference,
             roster: Vec::new(),
@@ -129,10 +129,10 @@ impl State {
         }
     }
 
-    /// Lets all clients begin again without memories. The server's copies of carried vectors become zero too, so that
+    /// Lets all clients begin again without memories. The server's copies of carried vectors begin again too, so that
     /// they remain the means of the clients' parts.
     pub fn restart_memories(&mut self, run: &Run) {
-        self.carried = Arc::new(zeros(run, &self.params.layout));
+        self.carried = Arc::new(beginning(run, &self.params));
         self.accepted.clear();
         // Norms of changes from other variates say nothing about those to come.
         self.screening = Memory::default();
@@ -146,10 +146,16 @@ impl State {
 }
 
 /// The carried vectors before the first round.
-fn zeros(run: &Run, layout: &Layout) -> Memory {
+fn beginning(run: &Run, params: &Params) -> Memory {
     let mut carried = Memory::default();
     for Carried { name, extent } in run.strategy.local.needs().carries {
-        carried.put(name, vec![0.0f32; extent.len(layout)]);
+        carried.put(
+            name,
+            match extent {
+                Extent::Trainable => vec![0.0f32; params.layout.trainable()],
+                Extent::Buffers => params.values[params.layout.trainable()..].to_vec(),
+            },
+        );
     }
     carried
 }

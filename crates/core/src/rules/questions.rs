@@ -70,12 +70,13 @@ pub struct Carried {
     pub extent: Extent,
 }
 
-/// A part of the model.
+/// A part of the model, and with it how the server's copy of a vector follows from the clients' changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
-    /// The trainable tensors, for vectors like gradients.
+    /// The trainable tensors, for vectors like gradients. The copy starts at zero and is a mean over all clients.
     Trainable,
-    /// The buffers, for vectors like batch statistics.
+    /// The buffers, for batch statistics. The copy starts as the model's buffers, is a mean over the clients seen so far,
+    /// and the model's buffers take its values.
     Buffers,
 }
 

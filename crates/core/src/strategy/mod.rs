@@ -5,6 +5,7 @@
 
 mod adaptive;
 mod balanced;
+mod bn_scaffold;
 mod centred_clipping;
 mod complete;
 mod fedadagrad;
@@ -42,6 +43,7 @@ pub const ALL: &[&Spec] = &[
     &fedlc::SPEC,
     &fedprox::SPEC,
     &scaffold::SPEC,
+    &bn_scaffold::SPEC,
     &fednova::SPEC,
     &median::SPEC,
     &trimmed_mean::SPEC,

@@ -18,10 +18,10 @@ pub trait Trainer: Send {
 
     /// The gradient of the mean loss of the rows at fixed parameters; trainable tensors only.
     ///
-    /// Offsets, class weights, label smoothing and batch norms' constants are those of the pass; nothing of its optimiser,
-    /// clipping, pull or push is in it. The rows are taken in the batches of the pass's first epoch, in training mode, with that
-    /// epoch's dropout and augmentation: a pass of a single step would see the same gradient. Batches count by the
-    /// weights of their samples. Running statistics and the optimiser's state stay as they are.
+    /// Offsets, class weights, label smoothing and batch norms' constants are those of the pass; nothing of its
+    /// optimiser, clipping, pull or push is in it. The rows are taken in the batches of the pass's first epoch, in
+    /// training mode, with that epoch's dropout and augmentation: a pass of a single step would see the same gradient.
+    /// Batches count by the weights of their samples. Running statistics and the optimiser's state stay as they are.
     fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure>;
 
     /// Evaluates in evaluation mode, without class weights; `offsets` are added to the logits inside the loss and never to a prediction.
@@ -40,8 +40,8 @@ pub struct PassReport {
     pub steps: u64,
     /// Mean loss per sample of the first and of the last epoch, while training, with offsets and class weights.
     pub losses: [f64; 2],
-    /// The batch statistics of the batch norms, mean and biased variance without any constant, averaged over the steps, in
-    /// the order of the buffers; `None` unless the pass has [`Pass::norm`].
+    /// The batch statistics of the batch norms, mean and biased variance without any constant, averaged over the steps,
+    /// in the order of the buffers; `None` unless the pass has [`Pass::norm`].
     pub statistics: Option<Vec<f64>>,
 }
 

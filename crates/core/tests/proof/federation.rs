@@ -211,6 +211,34 @@ pub(crate) fn buffered_layout() -> Arc<Layout> {
 /// Softmax regression whose passes also update running statistics of the rows that they see.
 struct Buffered(Exact<Regression>, Arc<Samples>);
 
+impl Buffered {
+    /// Means and biased variances of both columns, averaged over the batches of a pass.
+    fn statistics(&self, rows: &[u32], pass: &Pass<'_>) -> Vec<f64> {
+        let epochs = pass.first_epoch..pass.first_epoch + pass.epochs;
+        let batches = epochs.flat_map(|epoch| {
+            pass.order(epoch, rows).chunks(pass.batch).map(<[u32]>::to_vec).collect::<Vec<_>>()
+        });
+        let (mut sums, mut count) = (vec![0.0; 4], 0.0);
+        for batch in batches {
+            let mut moments = [[0.0; 2]; 2];
+            for &row in &batch {
+                let mut x = [0.0; 2];
+                self.1.read(row, &mut x);
+                for (moments, x) in moments.iter_mut().zip(x) {
+                    moments[0] += f64::from(x) / batch.len() as f64;
+                    moments[1] += f64::from(x) * f64::from(x) / batch.len() as f64;
+                }
+            }
+            for (c, [mean, square]) in moments.into_iter().enumerate() {
+                sums[c] += mean;
+                sums[2 + c] += (square - mean * mean).max(0.0);
+            }
+            count += 1.0;
+        }
+        sums.into_iter().map(|sum| sum / count).collect()
+    }
+}
+
 impl Trainer for Buffered {
     fn pass(
         &mut self,
@@ -218,7 +246,8 @@ impl Trainer for Buffered {
         rows: &[u32],
         pass: &Pass<'_>,
     ) -> Result<PassReport, TrainFailure> {
-        let report = self.0.pass(params, rows, pass)?;
+        let mut report = self.0.pass(params, rows, pass)?;
+        report.statistics = pass.norm.map(|_| self.statistics(rows, pass));
         let trainable = params.layout.trainable();
         let (means, variances) = params.values[trainable..].split_at_mut(2);
         for &row in rows {

@@ -1,4 +1,4 @@
-//! Golden SCAFFOLD, option II with the correction inside the gradient: rounds, variates and fixed points.
+//! Golden SCAFFOLD, options I and II with the correction inside the gradient: rounds, variates and fixed points.
 
 use crate::federation::{Federation, local, quadratics, run};
 use crate::vectors::{numbers, read, rows, same_f32, settled};
@@ -47,6 +47,11 @@ fn follows(label: &str, order: Local, key: &str) {
 #[test]
 fn full_participation_follows_the_golden_rounds() {
     follows("scaffold", local(3, 8, 0.1, 0.0), "option2_full");
+}
+
+#[test]
+fn option_one_follows_the_golden_rounds() {
+    follows("scaffold:option=1", local(3, 8, 0.1, 0.0), "option1_full");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Bit-exact equalities between methods, and between ways to run them.
 
 use crate::exact::{Exact, Problem, Quadratic};
-use crate::federation::{Federation, SKEWED, Site, bits, local, run, skewed, vector};
+use crate::federation::{Federation, SKEWED, Site, bits, local, quadratics, run, skewed, vector};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::round::Run;
 use fedtvd_core::rules::{Settings, Spec};
@@ -121,6 +121,69 @@ fn the_first_round_of_scaffold_is_uniform_averaging_and_the_second_is_not() {
     for same in [true, false] {
         pair.iter_mut().for_each(|federation| drop(federation.round()));
         assert_eq!(bits(pair[0].model()) == bits(pair[1].model()), same);
+    }
+}
+
+#[test]
+fn scaffold_without_corrections_trains_as_uniform_averaging() {
+    for option in ["", ":option=1"] {
+        assert!(equal(&format!("scaffold:damping=0{option}"), "uniform", &SKEWED));
+        assert!(equal(&format!("scaffold:damping=1{option}"), &format!("scaffold{option}"), &SKEWED));
+        assert!(!equal(&format!("scaffold:damping=0.5{option}"), &format!("scaffold{option}"), &SKEWED));
+    }
+    assert!(!equal("scaffold:option=1", "scaffold:option=2", &SKEWED));
+}
+
+/// Four rounds of some of the clients, whose model has no batch norm.
+fn without_batch_norm(label: &str) -> (Vec<u32>, Vec<u32>) {
+    let rows: Vec<_> =
+        (0..4).map(|k| (vec![1.0 + f64::from(k), 0.5], vec![f64::from(k) - 2.0, 1.0])).collect();
+    let counts = [[8, 1], [3, 4], [0, 9], [5, 5]].map(|counts| counts.to_vec());
+    let mut federation = quadratics(run(label, rich()), rows, &[0.5, 0.25], &counts);
+    for clients in [[0, 1, 2], [1, 2, 3], [0, 2, 3], [0, 1, 3]] {
+        federation.round_of(&clients);
+    }
+    (bits(federation.model()), bits(federation.state.carried.f32("control").unwrap()))
+}
+
+#[test]
+fn bn_scaffold_is_scaffold_for_a_network_without_batch_norm() {
+    for (damping, weights) in [("", ""), (":damping=0.5", ""), ("", "+fedtvd"), ("", "+fedtvd+fedadam")] {
+        let after = |name: &str| without_batch_norm(&format!("{name}{damping}{weights}"));
+        assert_eq!(after("bn-scaffold"), after("scaffold"), "{damping}{weights}");
+    }
+    assert_ne!(without_batch_norm("bn-scaffold"), without_batch_norm("bn-scaffold:damping=0.5"));
+}
+
+#[test]
+fn a_variate_is_the_clients_own_gradient_after_one_step_with_any_option_and_damping() {
+    let variates = |settings: &str| {
+        let order = run(&format!("scaffold{settings}"), local(1, 100, 0.1, 0.0));
+        let sgd = Sgd { lr: 0.1, momentum: 0.0, nesterov: false, weight_decay: 0.1 };
+        let local = Local { optimizer: sgd.into(), clip: Some(0.2), ..order.local };
+        let mut federation = skewed(Run { local, ..order }, &SKEWED);
+        (0..2).for_each(|_| drop(federation.round()));
+        // Models differ from the second round on: each variate is compared with the gradient at its own model.
+        let base = federation.state.params.clone();
+        federation.round();
+        let memory = (0..5).map(|k| federation.memory(k).unwrap().f32("control").unwrap().to_vec());
+        (base, memory.collect::<Vec<_>>(), federation)
+    };
+    for settings in ["", ":damping=0.5", ":damping=0"] {
+        let (base, trained, _) = variates(settings);
+        let (_, _, mut at_start) = variates(":option=1");
+        at_start.state.params = base;
+        at_start.round();
+        for (k, trained) in (0..).zip(trained) {
+            let at_start = at_start.memory(k).unwrap().f32("control").unwrap();
+            for (trained, at_start) in trained.iter().zip(at_start) {
+                // The change of f32 parameters of up to 1, divided by a learning rate of 0.1.
+                assert!(
+                    (trained - at_start).abs() < 2e-6,
+                    "{settings}, client {k}: {trained} and {at_start}"
+                );
+            }
+        }
     }
 }
 

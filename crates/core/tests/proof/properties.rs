@@ -2,7 +2,7 @@
 
 use crate::exact::{Exact, Problem, Quadratic};
 use crate::federation::{
-    Federation, Site, bits, buffered_layout, local, quadratics, run, strategy, upload, vector,
+    Federation, Site, bits, buffered_layout, local, quadratics, run, skewed, strategy, upload, vector,
 };
 use fedtvd_core::labels::{Reference, size, tvd};
 use fedtvd_core::memory::Memory;
@@ -259,8 +259,10 @@ proptest! {
     #[test]
     fn the_control_variate_is_the_weighted_mean_of_the_clients_after_every_round(
         sizes in vec(1..40u64, 2..7), weighted: bool, hardened: bool, absences in vec(vec(any::<bool>(), 7), 5),
+        option in 1..=2u8, damping in prop_oneof![Just(1.0), 0.0..=1.0f64],
     ) {
-        let label = if weighted { "scaffold+fedtvd" } else { "scaffold" };
+        let weights = if weighted { "+fedtvd" } else { "" };
+        let label = &format!("scaffold:option={option}:damping={damping}{weights}");
         let problem = (0..sizes.len()).map(|k| (vec![1.0 + k as f64, 0.5], vec![k as f64 - 2.0, 1.0])).collect();
         let counts: Vec<Vec<u64>> = sizes.iter().map(|n| vec![n / 3, n - n / 3]).collect();
         let mode = if hardened { Mode::Hardened } else { Mode::Paper };
@@ -280,5 +282,50 @@ proptest! {
                 prop_assert!((f64::from(*c) - mean).abs() < 2e-5, "{} is not {}", c, mean);
             }
         }
+    }
+
+    #[test]
+    fn statistics_are_the_weighted_mean_of_the_clients_seen_after_every_round_and_the_models_buffers(
+        counts in vec([1..9u64, 1..9u64, 1..9u64], 2..7), weighted: bool, absences in vec(vec(any::<bool>(), 7), 5),
+    ) {
+        let label = if weighted { "bn-scaffold+fedtvd" } else { "bn-scaffold" };
+        let mut federation = skewed(run(label, local(2, 4, 0.02, 0.9)), &counts);
+        let counts: Vec<Vec<u64>> = counts.iter().map(|counts| counts.to_vec()).collect();
+        let weights = shares_of(label, &counts).weight;
+        for absent in absences {
+            let present: Vec<u32> = (0..counts.len() as u32).filter(|k| !absent[*k as usize]).collect();
+            federation.round_of(&present);
+            let own: Vec<(f64, &[f32])> = weights
+                .iter()
+                .zip(0..)
+                .filter_map(|(weight, k)| Some((*weight, federation.memory(k)?.f32("statistics").unwrap())))
+                .collect();
+            let found = federation.state.carried.f32("statistics").unwrap();
+            let seen: f64 = own.iter().map(|(weight, _)| weight).sum();
+            for (i, found) in found.iter().enumerate().filter(|_| seen > 0.0) {
+                let mean = own.iter().map(|(weight, own)| weight * f64::from(own[i])).sum::<f64>() / seen;
+                // Five rounds of f32 sums of numbers of about 1.
+                prop_assert!((f64::from(*found) - mean).abs() < 2e-6, "{} is not {}", found, mean);
+            }
+            prop_assert!(found[2..].iter().all(|variance| *variance >= 0.0));
+            prop_assert_eq!(bits(found), bits(&federation.model()[6..]));
+        }
+    }
+
+    #[test]
+    fn statistics_never_have_a_negative_variance_whatever_clients_claim(change in -1e3..1e3f32) {
+        let mut federation = skewed(run("bn-scaffold", local(1, 4, 0.1, 0.0)), &[[1, 1, 1]; 2]);
+        let jobs = plan(&federation.run, &federation.state);
+        let values = federation.model().to_vec();
+        let answer = |job: &Job| {
+            let mut upload = upload(job, &values, 1);
+            upload.carried.put("statistics", vec![change; 4]);
+            (job.client, Ok(upload))
+        };
+        let answers = jobs.iter().map(answer).collect();
+        federation.close(&jobs, answers);
+        let expected = [change, change, (1.0 + change).max(0.0), (1.0 + change).max(0.0)];
+        // Two halves are added in f64.
+        prop_assert_eq!(&federation.model()[6..], expected);
     }
 }

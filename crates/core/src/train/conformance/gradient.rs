@@ -53,8 +53,8 @@ pub(super) fn is_that_of_a_step(case: &Case<'_>) -> bool {
     })
 }
 
-/// With batches of one row it is the mean over the epoch's batches. An epoch with a learning rate of 0 and a momentum of 1
-/// sums their gradients in the velocity, which the first step of the next epoch adds to its own gradient.
+/// With batches of one row it is the mean over the epoch's batches. An epoch with a learning rate of 0 and a momentum of
+/// 1 sums their gradients in the velocity, which the first step of the next epoch adds to its own gradient.
 pub(super) fn is_a_mean_over_batches(case: &Case<'_>) -> bool {
     let single = Pass { batch: 1, optimizer: sgd(|s| (s.lr, s.momentum) = (0.0, 1.0)), ..plain(case) };
     let next = Pass { first_epoch: 1, optimizer: sgd(|s| s.momentum = 1.0), ..plain(case) };
@@ -64,8 +64,8 @@ pub(super) fn is_a_mean_over_batches(case: &Case<'_>) -> bool {
     alike(case, &gradient(case, &single), &mean)
 }
 
-/// With short batches and class weights, Σ w times the gradient is linear in the weights w, so each batch counts by the weights of
-/// its samples.
+/// With short batches and class weights, Σ w times the gradient is linear in the weights w, so each batch counts by the
+/// weights of its samples.
 pub(super) fn weighs_batches(case: &Case<'_>) -> bool {
     if case.classes < 2 {
         return true;
@@ -102,8 +102,8 @@ pub(super) fn leaves_no_trace(case: &Case<'_>) -> bool {
         && matches!(refusal(&[case.missing], first), Some(TrainFailure::NoSuchRow { .. }))
 }
 
-/// Constants of zero change no bit and other constants do, if there are buffers; either way the mean statistics of the batches
-/// are reported, and only then.
+/// Constants of zero change no bit and other constants do, if there are buffers; either way the mean statistics of the
+/// batches are reported, and only then.
 pub(super) fn shifts_norms(case: &Case<'_>) -> bool {
     let buffers = case.start.values.len() - case.start.trainable().len();
     let (zeros, ones) = (vec![0.0; buffers], vec![1.0; buffers]);
