@@ -12,6 +12,7 @@ mod fedadam;
 pub(crate) mod fedavg;
 mod fedavgm;
 mod feddkw;
+mod feddyn;
 mod fedexp;
 mod fedlc;
 mod fednova;
@@ -42,6 +43,7 @@ pub const ALL: &[&Spec] = &[
     &fedlc::SPEC,
     &fedprox::SPEC,
     &scaffold::SPEC,
+    &feddyn::SPEC,
     &fednova::SPEC,
     &median::SPEC,
     &trimmed_mean::SPEC,

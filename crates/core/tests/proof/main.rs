@@ -10,6 +10,7 @@ mod contract;
 mod enrolment;
 mod exact;
 mod federation;
+mod golden_feddyn;
 mod golden_fedexp;
 mod golden_fednova;
 mod golden_fedopt;
