@@ -31,6 +31,7 @@ grids=(
     "fedlc tau 0.3,1,3,10"
     "fedprox mu 0.001,0.01,0.1,1"
     "scaffold damping 0.25,0.5,0.75,1"
+    "feddyn mu 0.01,0.03,0.1,0.3,1"
     "trimmed-mean trim 0.05,0.1,0.2,0.3"
     "krum byzantine 0.1,0.2,0.3"
     "multi-krum byzantine 0.1,0.2,0.3"
@@ -39,6 +40,7 @@ grids=(
     "fedadagrad lr 0.003,0.01,0.03,0.1"
     "fedadam lr 0.001,0.003,0.01,0.03,0.1"
     "fedyogi lr 0.001,0.003,0.01,0.03,0.1"
+    "fedexp epsilon 0.01,0.1,1,10"
     "complete candidates 3,10,30"
 )
 for grid in "${grids[@]}"; do

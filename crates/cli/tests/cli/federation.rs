@@ -198,6 +198,7 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
     let cases = [
         ("fedtvd+balanced", &[][..]),
         ("scaffold", &[][..]),
+        ("feddyn", &[][..]),
         ("fedadam", &[][..]),
         ("fedprox", &options[..]),
     ];

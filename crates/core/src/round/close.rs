@@ -67,12 +67,13 @@ pub fn close(
     let combined =
         run.strategy.combine.combine(&state.params, &mut accepted, &shares.weight, &mut next.combining)?;
     let norms: Vec<f64> = counted.iter().map(Candidate::norm).collect();
+    let roster_change = roster_change(run, state, &profiles, &mut accepted)?;
     let step = |aggregate| Step {
         base: state.params.trainable(),
         aggregate,
         weights: &combined.counted,
         norms: &norms,
-        roster: state.roster.len(),
+        roster_change: &roster_change,
     };
     next.params = Arc::new(moved(run, &state.params.layout, &combined.values, step, &mut next.server));
     next.carried = Arc::new(carried(run, state, &profiles, &mut accepted)?);
@@ -180,14 +181,10 @@ fn carried(
     if names.is_empty() {
         return Ok(Memory::default());
     }
-    let roster: Vec<&Profile> = state.roster.iter().collect();
-    let weighting = run.strategy.weighting.as_ref();
-    let all = hardened::shares(weighting, run.mode, &roster, &state.reference, &mut Memory::default());
-    let place = |profile: &&Profile| state.roster.binary_search_by_key(&profile.client, |known| known.client);
-    let factors: Vec<f64> =
-        profiles.iter().filter_map(|profile| place(profile).ok()).map(|place| all.weight[place]).collect();
+    let weights = roster_weights(run, state);
+    let factors = of_round(state, profiles, &weights);
+    let seen = statistics::seen(state, profiles, &weights);
     let mut next = Memory::default();
-    let seen = statistics::seen(state, profiles, &all.weight);
     for Carried { name, extent } in names {
         let old = state.carried.f32(name).unwrap_or_default();
         let change = accepted.weighted_sum(UpdatePart::Carried(name), 0..old.len(), &factors)?;
@@ -200,4 +197,34 @@ fn carried(
         next.put(name, sum);
     }
     Ok(next)
+}
+
+/// Σ_{k in round} s_k^(N) (w_k - w_t) over the trainable tensors, if the server rule sums over clients.
+fn roster_change(
+    run: &Run,
+    state: &State,
+    profiles: &[&Profile],
+    accepted: &mut Accepted<'_>,
+) -> Result<Vec<f64>, ReadFailure> {
+    if !run.strategy.server.sums_clients() {
+        return Ok(Vec::new());
+    }
+    let base = state.params.trainable();
+    let factors = of_round(state, profiles, &roster_weights(run, state));
+    let share: f64 = factors.iter().sum();
+    let sum = accepted.weighted_sum(UpdatePart::Model, 0..base.len(), &factors)?;
+    Ok(sum.into_iter().zip(base).map(|(sum, &w)| sum - share * f64::from(w)).collect())
+}
+
+/// s^(N): the weights of all clients together, in the roster's order.
+fn roster_weights(run: &Run, state: &State) -> Vec<f64> {
+    let roster: Vec<&Profile> = state.roster.iter().collect();
+    let weighting = run.strategy.weighting.as_ref();
+    hardened::shares(weighting, run.mode, &roster, &state.reference, &mut Memory::default()).weight
+}
+
+/// The weights s_k^(N) of the round's clients, in the round's order.
+fn of_round(state: &State, profiles: &[&Profile], weights: &[f64]) -> Vec<f64> {
+    let place = |profile: &&Profile| state.roster.binary_search_by_key(&profile.client, |known| known.client);
+    profiles.iter().filter_map(|profile| place(profile).ok()).map(|place| weights[place]).collect()
 }

@@ -39,14 +39,15 @@ pub struct Run {
     pub screen: f64,
     /// Largest size that a client may claim.
     pub largest_size: u64,
-    /// Whether all clients must be enrolled before the first round. Strategies with carried vectors need that anyway.
+    /// Whether all clients must be enrolled before the first round. Strategies that keep sums over all clients need that
+    /// anyway.
     pub fixed_roster: bool,
 }
 
 impl Run {
     /// Whether clients may not join after the first round, because weights over the whole roster would change.
     pub fn needs_roster(&self) -> bool {
-        self.fixed_roster || !self.strategy.local.needs().carries.is_empty()
+        self.fixed_roster || self.strategy.needs_roster()
     }
 }
 
@@ -130,10 +131,13 @@ impl State {
     }
 
     /// Lets all clients begin again without memories. The server's copies of carried vectors begin again too, so that
-    /// they remain the means of the clients' parts.
+    /// they remain the means of the clients' parts, and so does a server rule's sum over the clients.
     pub fn restart_memories(&mut self, run: &Run) {
         self.carried = Arc::new(beginning(run, &self.params));
         self.accepted.clear();
+        if run.strategy.server.sums_clients() {
+            self.server = Memory::default();
+        }
         // Norms of changes from other variates say nothing about those to come.
         self.screening = Memory::default();
     }

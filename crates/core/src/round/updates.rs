@@ -81,8 +81,8 @@ pub trait Updates {
 /// Values read at once from each update: small enough for a core's cache.
 pub const BLOCK: usize = 4096;
 
-/// The accepted updates of a round, in client order. Each value is read once: the drift is computed while the rule
-/// combines.
+/// The accepted updates of a round, in client order. Each value is read once, the drift is computed while the rule
+/// combines; twice if a server rule sums over clients.
 pub struct Accepted<'a> {
     updates: &'a dyn Updates,
     clients: Vec<AcceptedClient>,

@@ -159,6 +159,12 @@ pub struct Combined {
 pub trait ServerRule: Debug + Send + Sync {
     /// The next model.
     fn step(&self, step: &Step<'_>, memory: &mut Memory) -> Vec<f32>;
+
+    /// Whether its memory is a sum over what all clients remember. Then it gets [`Step::roster_change`], clients may not
+    /// join after the first round, and it starts anew if the clients' memories do.
+    fn sums_clients(&self) -> bool {
+        false
+    }
 }
 
 /// What the server's step is computed from.
@@ -172,8 +178,9 @@ pub struct Step<'a> {
     pub weights: &'a [f64],
     /// ‖w_k − w_t‖ of each of them, after screening.
     pub norms: &'a [f64],
-    /// Number of enrolled clients.
-    pub roster: usize,
+    /// Σ s_k^(N) (w_k − w_t) over the clients of the round, with their weights among all enrolled clients; empty unless the
+    /// rule sums over clients.
+    pub roster_change: &'a [f64],
 }
 
 /// Who is asked in a round?

@@ -120,6 +120,11 @@ impl Strategy {
         }
     }
 
+    /// Whether all clients must be enrolled before the first round, because sums over all of them are kept.
+    pub fn needs_roster(&self) -> bool {
+        !self.local.needs().carries.is_empty() || self.server.sums_clients()
+    }
+
     /// Why clients must train with SGD, if one of its rules needs that.
     pub fn needs_sgd(&self) -> Option<&'static str> {
         self.local.needs().sgd.or_else(|| self.combine.needs_sgd())

@@ -13,6 +13,7 @@ mod fedadam;
 pub(crate) mod fedavg;
 mod fedavgm;
 mod feddkw;
+mod feddyn;
 mod fedexp;
 mod fedlc;
 mod fednova;
@@ -44,6 +45,7 @@ pub const ALL: &[&Spec] = &[
     &fedprox::SPEC,
     &scaffold::SPEC,
     &bn_scaffold::SPEC,
+    &feddyn::SPEC,
     &fednova::SPEC,
     &median::SPEC,
     &trimmed_mean::SPEC,

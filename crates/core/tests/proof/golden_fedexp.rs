@@ -27,7 +27,7 @@ fn fedexp_extrapolates_as_in_the_paper() {
             for (p, change) in p.iter().zip(&changes) {
                 mean.iter_mut().zip(change).for_each(|(mean, d)| *mean += p * d);
             }
-            let step = Step { base: &w, aggregate: &mean, weights: &p, norms: &norms, roster: 9 };
+            let step = Step { base: &w, aggregate: &mean, weights: &p, norms: &norms, roster_change: &[] };
             let server = strategy(&format!("fedexp:epsilon={epsilon}")).server;
             w = server.step(&step, &mut Memory::default());
             same_f32(&w, &want["x"], case["name"].as_str().unwrap());

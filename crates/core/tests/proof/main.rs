@@ -11,6 +11,7 @@ mod enrolment;
 mod exact;
 mod federation;
 mod golden_bn_scaffold;
+mod golden_feddyn;
 mod golden_fedexp;
 mod golden_fednova;
 mod golden_fedopt;

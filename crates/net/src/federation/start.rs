@@ -272,7 +272,7 @@ fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, F
     if experiment.run.fixed_roster {
         return Ok(least);
     }
-    if !experiment.run.strategy.local.needs().carries.is_empty() {
+    if experiment.run.strategy.needs_roster() {
         return Err(FederationError::NeedsRoster(experiment.run.strategy.label.clone()));
     }
     match experiment.reference {

@@ -283,11 +283,12 @@ fn a_federation_is_not_resumed_as_a_simulation_and_is_served_by_one_server_at_a_
         panic!("another configuration was accepted")
     };
     assert!(error.to_string().contains("another configuration"), "{error}");
-    let scaffold = config(&["strategy.name=scaffold"]);
-    let Err(error) = prepare(Some(&scaffold), &places, &stage.path("other"), options, log) else {
-        panic!("SCAFFOLD was started without a roster")
-    };
-    assert!(error.to_string().contains("--roster FILE"), "{error}");
+    for strategy in ["scaffold", "feddyn"] {
+        let config = config(&[&format!("strategy.name={strategy}")]);
+        let prepared = prepare(Some(&config), &places, &stage.path("other"), options.clone(), log.clone());
+        let Err(error) = prepared else { panic!("{strategy} was started without a roster") };
+        assert!(error.to_string().contains("--roster FILE"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
