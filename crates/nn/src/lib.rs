@@ -33,3 +33,8 @@ mod map;
 pub mod models;
 
 pub use cpu::{Cpu, CpuError};
+
+/// Version of the kernels: models that were trained with another one have other bits, from the same seed.
+///
+/// 1 multiplies directly.
+pub const KERNELS: u32 = 1;

@@ -128,12 +128,10 @@ impl Runner {
                 manifest.version
             ));
         }
-        if manifest.fingerprint != fingerprint {
-            notes.push(
-                "this machine's vector instructions or caches differ from those of the machine that started the run: \
-                the result will not be bit-identical"
-                    .to_owned(),
-            );
+        if let Some(difference) = manifest.fingerprint.difference(&fingerprint) {
+            notes.push(format!(
+                "this run was started with other arithmetic ({difference}): the result will not be bit-identical"
+            ));
         }
         let mut lines = directory.lock()?;
         if let Some(begun) = rollback::begun(&directory)? {

@@ -24,9 +24,11 @@ pub struct Verdict {
     pub directory: String,
     /// The rounds that were compared.
     pub rounds: Vec<u32>,
-    /// Whether this machine has the fingerprint of the one that made the run; bits are compared only then.
+    /// Whether this machine and program compute with the same bits as those that made the run; bits are compared only then.
     pub same_fingerprint: bool,
-    /// Whether all bits are the same; null on another kind of machine.
+    /// What is different otherwise: architecture, vector instructions, version of the kernels.
+    pub difference: Option<String>,
+    /// Whether all bits are the same; null where they may differ.
     pub same_bits: Option<bool>,
     /// The first difference, if there is one.
     pub parting: Option<Parting>,
@@ -108,7 +110,8 @@ pub fn verify(
     let mut rounds =
         simulation(&experiment, &setup, trainers, resources.update_memory).map_err(RunError::from)?;
     let manifest = directory.manifest().map_err(RunError::from)?;
-    let same_fingerprint = manifest.fingerprint == fingerprint;
+    let difference = manifest.fingerprint.difference(&fingerprint);
+    let same_fingerprint = difference.is_none();
     let checkpoints = checkpoints::list(&directory.file("checkpoint")).map_err(RunError::from)?;
     // The clients of a federation keep their own memories: its checkpoints lack them, and a rollback restarts them.
     let own_memories = directory.is_federation() && experiment.run.strategy.local.needs().remembers;
@@ -116,6 +119,7 @@ pub fn verify(
         directory: name,
         rounds: Vec::new(),
         same_fingerprint,
+        difference,
         same_bits: None,
         parting: None,
         accuracy_difference: 0.0,

@@ -100,9 +100,12 @@ fn text(verdict: &Verdict) -> String {
         (Some(false), Some(parting)) => {
             format!("{count} recomputed: round {} differs, first in {}\n", parting.round, parting.tensor)
         }
-        _ => format!(
-            "{count} recomputed on another type of machine, where results may differ in the last bits\n"
-        ),
+        _ => {
+            let difference = verdict.difference.as_deref().unwrap_or("another machine");
+            format!(
+                "{count} recomputed with other arithmetic ({difference}): results may differ in the last bits\n"
+            )
+        }
     };
     let _ = writeln!(
         text,

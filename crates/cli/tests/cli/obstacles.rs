@@ -241,14 +241,18 @@ fn a_run_of_another_version_is_left_alone_and_names_the_program_that_made_it() {
     }
     assert_eq!(rounds(&out), done);
     // A run of another program version with the same format is resumed, with a note.
-    fs::write(&path, manifest.replace(&format!("\"version\": \"{version}\""), "\"version\": \"0.0.9\""))
-        .unwrap();
+    let older = manifest.replace(&format!("\"version\": \"{version}\""), "\"version\": \"0.0.9\"");
+    let mut older: serde_json::Value = serde_json::from_str(&older).unwrap();
+    older["fingerprint"]["kernels"] = 99.into();
+    fs::write(&path, older.to_string()).unwrap();
     let noted = resume(&out);
     assert!(
         noted.err.starts_with("note: this run was started with fedtvd 0.0.9 and is resumed with "),
         "{}",
         noted.err
     );
+    let other = "note: this run was started with other arithmetic (kernels of version 99, here ";
+    assert!(noted.err.contains(other), "{}", noted.err);
     assert_eq!((noted.code, model(&out) == whole), (0, true));
 }
 

@@ -194,6 +194,28 @@ fn a_run_that_is_killed_again_and_again_ends_with_the_same_model() {
 }
 
 #[test]
+fn verify_names_the_arithmetic_that_differs_and_does_not_compare_bits_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("run");
+    assert_eq!(run(&out, &[]).code, 0);
+    let manifest = out.join("manifest.json");
+    let mut json: serde_json::Value = serde_json::from_slice(&std::fs::read(&manifest).unwrap()).unwrap();
+    json["fingerprint"]["kernels"] = 99.into();
+    std::fs::write(&manifest, json.to_string()).unwrap();
+    let text = out.to_str().unwrap();
+    let spoken = fedtvd(&["verify", text, "--rounds", "1", "--quiet"]);
+    let start = "1 round recomputed with other arithmetic (kernels of version 99, here ";
+    assert!(spoken.code == 0 && spoken.out.starts_with(start), "{}", spoken.out);
+    let json = fedtvd(&["verify", text, "--rounds", "1", "--quiet", "--json"]);
+    let verdict: serde_json::Value = serde_json::from_str(&json.out).unwrap();
+    assert_eq!(
+        (&verdict["same_bits"], &verdict["same_fingerprint"]),
+        (&serde_json::Value::Null, &false.into())
+    );
+    assert!(verdict["difference"].as_str().unwrap().starts_with("kernels of version 99, here "));
+}
+
+#[test]
 fn verify_finds_the_same_bits_or_names_the_first_difference() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("run");

@@ -188,7 +188,21 @@ fn notes(collection: &Collection) -> Vec<String> {
             listed(&collection.versions, "and")
         ));
     }
+    if collection.arithmetic.len() > 1 {
+        let kinds = collection.arithmetic.iter();
+        let kinds: Vec<String> =
+            kinds.map(|(kind, runs)| format!("{runs} of {} with {kind}", runs_in(collection))).collect();
+        notes.push(format!(
+            "The runs were not computed with the same arithmetic: {}. The same seed then gives the same split, initial model and \
+             cohorts, but other bits, and curves that part after a few rounds.",
+            listed(&kinds, "and")
+        ));
+    }
     notes
+}
+
+fn runs_in(collection: &Collection) -> usize {
+    collection.arithmetic.values().sum()
 }
 
 fn method(options: &SummaryOptions) -> String {

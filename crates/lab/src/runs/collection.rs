@@ -2,6 +2,7 @@
 
 use crate::runs::record::{Found, Record, RecordError, Unfinished, read};
 use crate::runs::setting::{Setting, settings};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -17,6 +18,8 @@ pub struct Collection {
     pub unreadable: usize,
     /// Versions of the program that made the runs.
     pub versions: Vec<String>,
+    /// Their architectures, vector instructions and versions of the kernels, with the number of runs.
+    pub arithmetic: BTreeMap<String, usize>,
 }
 
 /// Why there is nothing to report.
@@ -115,8 +118,12 @@ impl Collection {
         let mut versions: Vec<String> = records.iter().map(|run| run.manifest.version.clone()).collect();
         versions.sort();
         versions.dedup();
+        let mut arithmetic = BTreeMap::new();
+        for run in &records {
+            *arithmetic.entry(run.manifest.fingerprint.arithmetic()).or_default() += 1;
+        }
         unfinished.sort();
-        Self { settings: settings(records), unfinished, unreadable, versions }
+        Self { settings: settings(records), unfinished, unreadable, versions, arithmetic }
     }
 
     /// Keeps only these strategies.

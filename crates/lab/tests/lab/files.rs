@@ -21,6 +21,22 @@ fn a_report_without_timing_does_not_depend_on_where_when_or_in_which_order_runs_
 }
 
 #[test]
+fn a_report_of_runs_from_different_kernels_says_so() {
+    let page = |records| {
+        let files = report(records).files();
+        files.into_iter().find(|(name, _)| name == "report.md").unwrap().1
+    };
+    let mut records = grid();
+    let sentence = "The runs were not computed with the same arithmetic";
+    assert!(!page(grid()).contains(sentence));
+    let all = records.len();
+    records[0].manifest.fingerprint.kernels = 2;
+    let mixed = page(records);
+    let counts = format!("{} of {all} with a (i, kernels 1) and 1 of {all} with a (i, kernels 2)", all - 1);
+    assert!(mixed.contains(sentence) && mixed.contains(&counts), "{mixed}");
+}
+
+#[test]
 fn the_title_of_a_report_does_not_depend_on_the_names_of_its_runs() {
     let called = |names: [&str; 2], title: Option<&str>| {
         let [one, two] = names.map(|name| format!("name={name}"));

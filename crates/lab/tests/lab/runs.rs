@@ -105,6 +105,7 @@ fn manifest(strategy: &str, seed: u64) -> Manifest {
         fingerprint: Fingerprint {
             architecture: word("a"),
             instructions: word("i"),
+            kernels: 1,
             caches: vec![word("L1")],
         },
         strategy: word(strategy),

@@ -1,7 +1,8 @@
 //! What a run was made with: versions, the machine's fingerprint, data and split.
 
-use fedtvd_nn::Cpu;
+use fedtvd_nn::{Cpu, KERNELS};
 use serde::{Deserialize, Serialize};
+use std::fmt::Display;
 
 /// Version of the run directory's layout, incremented by every change that old readers would misread.
 pub const FORMAT: u32 = 1;
@@ -32,15 +33,23 @@ pub struct Manifest {
     pub start_hash: String,
 }
 
-/// What the bits of a result depend on besides the seed: how the machine multiplies and in which order it sums.
+/// What the bits of a result depend on besides the seed, in which order numbers are multiplied and summed; and the machine's caches,
+/// which its speed depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// The architecture that the program was built for.
     pub architecture: String,
     /// The vector instructions that the kernels chose.
     pub instructions: String,
-    /// Sizes of the caches, which determine the blocking of matrix products; empty if unknown.
+    /// Version of the kernels, [`KERNELS`]; runs that do not say are of the first.
+    #[serde(default = "first_kernels")]
+    pub kernels: u32,
+    /// Sizes of the caches; empty if unknown. No bit depends on them.
     pub caches: Vec<String>,
+}
+
+fn first_kernels() -> u32 {
+    1
 }
 
 impl Fingerprint {
@@ -49,8 +58,29 @@ impl Fingerprint {
         Self {
             architecture: std::env::consts::ARCH.to_owned(),
             instructions: cpu.instructions().to_owned(),
+            kernels: KERNELS,
             caches: caches(),
         }
+    }
+
+    /// Why a result that was made with this may have other bits here; `None` if its bits must be the same.
+    pub fn difference(&self, here: &Self) -> Option<String> {
+        let one = |what: &str, then: &dyn Display, now: &dyn Display| {
+            let (then, now) = (then.to_string(), now.to_string());
+            (then != now).then(|| format!("{what} {then}, here {now}"))
+        };
+        let all = [
+            one("architecture", &self.architecture, &here.architecture),
+            one("vector instructions", &self.instructions, &here.instructions),
+            one("kernels of version", &self.kernels, &here.kernels),
+        ];
+        let all: Vec<String> = all.into_iter().flatten().collect();
+        (!all.is_empty()).then(|| all.join("; "))
+    }
+
+    /// Instructions and version of the kernels, in words: runs in which they differ agree to rounding only.
+    pub fn arithmetic(&self) -> String {
+        format!("{} ({}, kernels {})", self.architecture, self.instructions, self.kernels)
     }
 }
 
@@ -65,4 +95,30 @@ fn caches() -> Vec<String> {
         .filter(|(_, kind, _)| kind != "Instruction")
         .map(|(level, _, size)| format!("L{level} {size}"))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_from_before_kernels_had_versions_differ_from_later_ones_by_their_kernels_alone() {
+        let old = r#"{"architecture": "x86_64", "instructions": "avx2", "caches": ["L1 32K"]}"#;
+        let old: Fingerprint = serde_json::from_str(old).unwrap();
+        let new = Fingerprint { kernels: 2, ..old.clone() };
+        assert_eq!(old.difference(&new).as_deref(), Some("kernels of version 1, here 2"));
+    }
+
+    #[test]
+    fn machines_that_differ_in_their_caches_must_give_the_same_bits() {
+        let one = Fingerprint {
+            architecture: "x86_64".to_owned(),
+            instructions: "avx2".to_owned(),
+            kernels: 1,
+            caches: vec!["L1 32K".to_owned()],
+        };
+        assert_eq!(one.difference(&Fingerprint { caches: vec![], ..one.clone() }), None);
+        let wide = Fingerprint { instructions: "avx512".to_owned(), ..one.clone() };
+        assert_eq!(one.difference(&wide).as_deref(), Some("vector instructions avx2, here avx512"));
+    }
 }

@@ -250,8 +250,12 @@ mod tests {
     /// A finished run of six rounds.
     fn finished() -> (tempfile::TempDir, RunDirectory) {
         let folder = tempfile::tempdir().unwrap();
-        let fingerprint =
-            Fingerprint { architecture: String::new(), instructions: String::new(), caches: Vec::new() };
+        let fingerprint = Fingerprint {
+            architecture: String::new(),
+            instructions: String::new(),
+            kernels: 1,
+            caches: Vec::new(),
+        };
         let manifest = Manifest {
             format: FORMAT,
             version: String::new(),
