@@ -108,11 +108,7 @@ def read(folder):
 
 def labels(strategies):
     """The methods with their parameters, without what they are combined with."""
-    alone = {}
-    for strategy in strategies:
-        for combination in COMBINATIONS[1:]:
-            alone.setdefault(strategy.removesuffix(combination) if strategy.endswith(combination) else strategy)
-    return [label for label in alone if label in strategies]
+    return [strategy for strategy in strategies if not strategy.endswith(COMBINATIONS[1:])]
 
 
 def cell(runs, seeds):

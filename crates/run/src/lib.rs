@@ -41,5 +41,5 @@ pub mod verify;
 
 pub use extend::{ExtendError, extend};
 pub use monitor::Best;
-pub use open::{reopen, same_inputs};
+pub use open::{fits, reopen, same_inputs};
 pub use run_error::RunError;

@@ -15,6 +15,7 @@ use crate::setup::{Data, Setup};
 use crate::simulation::{Resources, SimulationError, Workers, simulation};
 use crate::start_model::{StartModel, model_bytes};
 use crate::test_set::TestSet;
+use fedtvd_core::round::{State, restored};
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
 use fedtvd_data::table::Schema;
@@ -159,6 +160,7 @@ impl Runner {
         notes.extend(passed_over);
         let round = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.round);
         if let Some(checkpoint) = checkpoint {
+            fits(path, &experiment, &checkpoint.state)?;
             rounds.restore(checkpoint.state, checkpoint.memories);
         }
         lines.truncate(round)?;
@@ -173,6 +175,14 @@ impl Runner {
         runner.discard_other_best()?;
         Ok(Ok(runner))
     }
+}
+
+/// Fails unless a state that was read from a checkpoint of this directory fits the run.
+pub fn fits(path: &Path, experiment: &Experiment, state: &State) -> Result<(), DirectoryError> {
+    restored::check(&experiment.run, state).map_err(|misfit| {
+        let path = path.display().to_string();
+        DirectoryError::Checkpoint { path, round: state.round, misfit: Box::new(misfit) }
+    })
 }
 
 /// Experiment and setup of a run directory, on the data that it was started with.

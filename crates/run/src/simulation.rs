@@ -7,7 +7,7 @@ use crate::rounds::Rounds;
 use crate::setup::Setup;
 use crate::start_model::{StartError, StartModel};
 use fedtvd_core::labels::{Reference, ReferenceError, size};
-use fedtvd_core::round::hardened::SmallCohort;
+use fedtvd_core::round::quorum::{IdleSelection, SmallCohort, check_cohort, check_selection};
 use fedtvd_core::round::{ClientData, Run, State, cohort_size, hardened};
 use fedtvd_core::train::Trainer;
 use fedtvd_nn::{Cpu, CpuError};
@@ -45,9 +45,12 @@ pub enum SimulationError {
     /// The reference is for another number of classes.
     #[error(transparent)]
     Reference(#[from] ClassMismatch),
-    /// Rounds with too few clients for hardened mode.
+    /// Rounds with too few clients for the mode or the strategy.
     #[error(transparent)]
     Cohort(#[from] SmallCohort),
+    /// Rounds that leave the strategy no clients to select.
+    #[error(transparent)]
+    Selection(#[from] IdleSelection),
     /// A quorum that no round can reach.
     #[error("cohort.quorum = {quorum} is more than the number of clients per round, {cohort}")]
     Quorum {
@@ -101,8 +104,9 @@ pub(crate) fn check(experiment: &Experiment, setup: &Setup) -> Result<(), Simula
         }
         _ => {}
     }
-    let Run { mode, fraction, quorum, .. } = experiment.run;
-    hardened::check_cohort(mode, fraction, setup.clients.len())?;
+    let Run { fraction, quorum, .. } = experiment.run;
+    check_cohort(&experiment.run, setup.clients.len())?;
+    check_selection(&experiment.run, setup.clients.len())?;
     let cohort = cohort_size(fraction, setup.clients.len());
     if quorum > cohort { Err(SimulationError::Quorum { quorum, cohort }) } else { Ok(()) }
 }

@@ -96,3 +96,17 @@ fn a_network_with_batch_norms_learns() {
         assert!(accuracies[24] > 0.8, "{strategy}: {accuracies:?}");
     }
 }
+
+#[test]
+fn hardened_mode_refuses_a_strategy_whose_batch_statistics_it_cannot_protect() {
+    let mut config = Config::default();
+    config.set("strategy.name=bn-scaffold+fedtvd").unwrap();
+    config.set("strategy.mode=hardened").unwrap();
+    let refusal = Experiment::of(&config).unwrap_err().to_string();
+    assert!(refusal.starts_with("strategy.mode = hardened cannot protect bn-scaffold+fedtvd: "), "{refusal}");
+    config.set("strategy.mode=paper").unwrap();
+    assert!(Experiment::of(&config).is_ok());
+    config.set("strategy.name=scaffold").unwrap();
+    config.set("strategy.mode=hardened").unwrap();
+    assert!(Experiment::of(&config).is_ok());
+}

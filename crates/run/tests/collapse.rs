@@ -153,6 +153,17 @@ fn a_model_that_is_unchanged_in_the_last_ten_rounds_is_a_collapse() {
 }
 
 #[test]
+fn a_result_that_was_discarded_is_an_alarm() {
+    let mut lines = rounds([0.3, 0.4, 0.5]);
+    let why = "after this round fc.weight would hold inf at 0";
+    (lines[1].unchanged, lines[1].discarded) = (Some(why.to_owned()), true);
+    let (alarms, verdict) = watched(&lines);
+    assert!(alarms.len() == 1 && alarms[0].0 == 2, "{alarms:?}");
+    assert!(alarms[0].1.starts_with(&format!("the result was discarded: {why}")), "{alarms:?}");
+    assert_eq!(verdict, None);
+}
+
+#[test]
 fn accuracy_back_at_chance_level_for_five_rounds_is_an_alarm_and_at_the_end_a_collapse() {
     let learned = [0.1, 0.2, 0.3, 0.4, 0.5, 0.5];
     let fallen = |rounds_at_chance: usize, after: &[f64]| {
@@ -301,10 +312,20 @@ fn a_model_that_never_learned_has_collapsed_if_its_loss_is_far_above_that_of_gue
     // 100 ln 10 is 230.3.
     let (alarms, verdict) = destroyed(0.1, 231.0);
     assert_eq!(verdict.unwrap(), "no better than guessing from round 1 on, with a loss of 231.000");
-    assert!(alarms[4].1.contains("; no better than guessing from round 1 on, with a loss"), "{alarms:?}");
+    assert!(alarms[0].1.contains("; no better than guessing from round 1 on, with a loss"), "{alarms:?}");
     assert_eq!(alarms.len(), 5, "the first five rounds are compared with guessing: {alarms:?}");
-    assert_eq!(destroyed(0.1, 230.0), (vec![], None));
+    // 10 ln 10 is 23.03.
+    let (alarms, verdict) = destroyed(0.1, 23.1);
+    assert_eq!(verdict.unwrap(), "no better than guessing from round 1 on, with a loss of 23.100");
+    assert_eq!(alarms.iter().map(|(round, _)| *round).collect::<Vec<_>>(), [5]);
+    assert_eq!(destroyed(0.1, 23.0), (vec![], None));
     assert_eq!(destroyed(0.3, 231.0).1, None, "it is better than guessing");
+    // A model that was good and is destroyed in the last round cannot be used.
+    let mut lines = rounds([0.5, 0.6, 0.1]);
+    lines[2].loss = Some(231.0);
+    assert_eq!(watched(&lines).1.unwrap(), "no better than guessing from round 3 on, with a loss of 231.000");
+    lines[2].loss = Some(230.0);
+    assert_eq!(watched(&lines).1, None, "one such round may pass");
     let mut recovered = rounds([0.1; 7]);
     recovered.iter_mut().take(6).for_each(|line| line.loss = Some(1e4));
     assert_eq!(watched(&recovered).1, None, "the loss is back");

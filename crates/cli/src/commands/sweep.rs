@@ -28,8 +28,9 @@ Example configuration:
     seed = [1, 2, 3]
     split = [{ alpha = 0.1 }, { alpha = 1.0 }, { kind = \"iid\" }]
 
-Runs with the same seed have the same split, initial model and cohorts, so differences are paired. Repeat the same
-command to resume after an interruption: finished runs are kept, also those that collapsed; failed runs are tried again.")]
+Runs with the same seed have the same split and initial model, and the same cohorts unless a strategy selects its own, so
+differences are paired. Repeat the same command to resume after an interruption: finished runs are kept, also those that
+collapsed; failed runs are tried again.")]
 pub(crate) struct Sweep {
     #[command(flatten)]
     configured: Configured,

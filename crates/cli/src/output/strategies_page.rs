@@ -60,15 +60,18 @@ pub(crate) fn strategies() -> String {
 /// What a client sends under this method.
 pub(crate) fn leaves(spec: &Spec) -> String {
     let recipe = (spec.build)(&Settings::defaults(spec));
-    let mut parts = vec!["its trained model".to_owned(), "its number of samples".to_owned()];
+    let mut parts = vec![
+        "its number of samples, once".to_owned(),
+        "its trained model, number of steps, sum of learning rates and mean training losses, in each round"
+            .to_owned(),
+    ];
     match recipe.asks() {
         Ask::Nothing => {}
-        ask => parts.push(format!("{ask}, once")),
+        ask => parts.insert(1, format!("{ask}, once")),
     }
     let carries = recipe.local.map_or(&[][..], |local| local.needs().carries);
     parts.extend(carries.iter().map(|carried| format!("the change of its vector \"{}\"", carried.name)));
-    let last = parts.pop().unwrap_or_default();
-    format!("{} and {last}", parts.join(", "))
+    parts.join("; ")
 }
 
 fn capital(sentence: &str) -> String {

@@ -166,7 +166,7 @@ fn a_client_that_lies_sends_the_bytes_of_a_liar_in_a_simulation() {
     for (attack, strategy, settings, lie) in [
         ("scale", "scaffold", &[][..], &[][..]),
         ("sign-flip", "fedadam", &["attack.scale=2.5"], &["--attack-scale", "2.5"]),
-        ("gaussian", "fedtvd+multi-krum", &[], &[]),
+        ("gaussian", "fedtvd+geometric-median", &[], &[]),
         ("false-tvd", "fedtvd", &[], &[]),
         ("vast-reach", "fednova", &["attack.size=50000"], &["--attack-size", "50000"]),
         ("nan", "uniform", &[], &[]),

@@ -9,7 +9,7 @@ use crate::round::{
     Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, Report, RoundRecord,
     Run, State, UpdatePart, Updates, needed,
 };
-use crate::round::{finite, hardened, statistics};
+use crate::round::{finite, hardened, quorum, statistics};
 use crate::rules::{Carried, Extent, Step};
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ pub fn close(
     let counted = screened(run, candidates, &mut next.screening, &mut record);
     let needed = needed(run, state.roster.len(), jobs.len());
     record.extra = Some(jobs.len() - needed).filter(|extra| *extra > 0);
-    let quorum = hardened::quorum(run, needed);
+    let quorum = quorum::quorum(run, needed);
     if counted.len() < quorum {
         record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", counted.len()));
         // Norms that have grown must enter the history, or the same updates would be rejected for ever; those of a round
@@ -73,6 +73,7 @@ pub fn close(
         aggregate,
         weights: &combined.counted,
         norms: &norms,
+        limit: hardened::step_limit(run.mode, &norms),
         roster_change: &roster_change,
     };
     next.params = Arc::new(moved(run, &state.params.layout, &combined.values, step, &mut next.server));
@@ -82,6 +83,7 @@ pub fn close(
     record.locate(&accepted.distances());
     if let Err(flaw) = finite::check(&next) {
         record.unchanged = Some(flaw.to_string());
+        record.discarded = true;
         return Ok((unchanged, record));
     }
     if run.strategy.local.needs().remembers {

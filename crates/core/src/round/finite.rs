@@ -7,7 +7,7 @@ use thiserror::Error;
 /// A value that is NaN or infinite.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("after this round {what} would hold {value} at {place}")]
-pub(crate) struct NotFinite {
+pub struct NotFinite {
     what: String,
     value: f64,
     place: usize,

@@ -19,10 +19,9 @@
 use crate::labels::{Ask, Reference, ReferenceError, Statistic};
 use crate::memory::Memory;
 use crate::round::screening::{MARGIN, bound};
-use crate::round::{Mode, Profile, Report, Run, cohort_size};
+use crate::round::{Mode, Profile, Report, Run};
 use crate::rules::{Shares, Weighting};
 use std::borrow::Cow;
-use thiserror::Error;
 
 /// Maximum weight of a client, as a multiple of an equal share.
 const SHARE_CAP: f64 = 1.6;
@@ -31,53 +30,15 @@ const CAP: f64 = 0.4;
 /// Minimum number of clients that count in a round: with fewer, no cap could hold.
 pub const LEAST: usize = 3;
 
-/// A run whose rounds have too few clients for hardened mode.
-#[derive(Clone, Debug, PartialEq, Error)]
-#[error(
-    "strategy.mode = hardened needs at least {LEAST} clients per round, and cohort.fraction = {fraction} of {clients} \
-     clients selects {cohort}; {remedy}, or set strategy.mode = paper, in which one client can take over the model"
-)]
-pub struct SmallCohort {
-    /// Fraction of the clients selected per round.
-    pub fraction: f64,
-    /// Number of clients.
-    pub clients: usize,
-    /// Number of clients per round.
-    pub cohort: usize,
-    /// What to change.
-    pub remedy: String,
-}
-
-/// Fails if the rounds of a hardened run over this number of clients could never change the model.
-pub fn check_cohort(mode: Mode, fraction: f64, clients: usize) -> Result<(), SmallCohort> {
-    let cohort = cohort_size(fraction, clients);
-    if mode == Mode::Paper || cohort >= LEAST && clients >= LEAST {
-        return Ok(());
-    }
-    let remedy = if clients < LEAST {
-        format!("start with at least {LEAST} clients")
-    } else {
-        // Rounded up to what a person would type.
-        let enough = (100.0 * LEAST as f64 / clients as f64).ceil() / 100.0;
-        format!("set cohort.fraction to {enough} or more")
-    };
-    Err(SmallCohort { fraction, clients, cohort, remedy })
-}
-
-/// The smallest number of clients of which a round selects enough.
-pub fn fewest_clients(mode: Mode, fraction: f64) -> usize {
+/// How far the server may step beyond the clients' aggregate: as far as the median client moved.
+pub(crate) fn step_limit(mode: Mode, norms: &[f64]) -> f64 {
     match mode {
-        Mode::Paper => 1,
-        // Less than the rounding error that `cohort_size` forgives.
-        Mode::Hardened => (LEAST as f64 / fraction - 1e-9).ceil() as usize,
-    }
-}
-
-/// Number of updates without which a round with this cohort changes nothing.
-pub(crate) fn quorum(run: &Run, cohort: usize) -> usize {
-    match run.mode {
-        Mode::Paper => run.quorum.max(1),
-        Mode::Hardened => run.quorum.max(LEAST).max(cohort.div_ceil(2)),
+        Mode::Paper => f64::INFINITY,
+        Mode::Hardened => {
+            let mut sorted = norms.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            sorted[sorted.len() / 2]
+        }
     }
 }
 
@@ -216,29 +177,6 @@ mod tests {
     #[test]
     fn the_cap_is_1_6_equal_shares_at_most_0_4_and_never_below_an_equal_share() {
         assert_eq!([1, 2, 3, 4, 10].map(cap), [1.0, 0.5, 0.4, 0.4, 1.6 / 10.0]);
-    }
-
-    #[test]
-    fn a_cohort_below_three_is_refused_with_what_to_set() {
-        let refusal = |fraction, clients| check_cohort(Mode::Hardened, fraction, clients).unwrap_err();
-        assert_eq!(
-            refusal(0.1, 20).to_string(),
-            "strategy.mode = hardened needs at least 3 clients per round, and cohort.fraction = 0.1 of 20 clients \
-             selects 2; set cohort.fraction to 0.15 or more, or set strategy.mode = paper, in which one client can \
-             take over the model"
-        );
-        assert!(refusal(1.0, 2).to_string().contains("start with at least 3 clients"));
-        assert!(check_cohort(Mode::Hardened, 0.15, 20).is_ok() && check_cohort(Mode::Paper, 0.1, 20).is_ok());
-        for fraction in [1.0, 0.75, 0.5, 0.3, 0.29, 0.1, 1.0 / 3.0, 0.003] {
-            let fewest = fewest_clients(Mode::Hardened, fraction);
-            assert!(check_cohort(Mode::Hardened, fraction, fewest).is_ok(), "{fewest} for {fraction}");
-            assert!(check_cohort(Mode::Hardened, fraction, fewest - 1).is_err(), "{fewest} for {fraction}");
-        }
-        for clients in 3..200 {
-            let enough = refusal(0.5 / clients as f64, clients).remedy;
-            let enough = enough.split(' ').nth(3).unwrap().parse().unwrap();
-            assert!(check_cohort(Mode::Hardened, enough, clients).is_ok(), "{enough} of {clients}");
-        }
     }
 
     #[test]

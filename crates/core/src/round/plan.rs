@@ -52,7 +52,8 @@ fn cohort(run: &Run, state: &State) -> Vec<ClientId> {
     let mut clients: Vec<&Profile> = state.roster.iter().collect();
     let size = cohort_size(run.fraction, clients.len()).saturating_add(run.extra);
     Key::of(run.cohort_seed).at(Purpose::Cohort, state.round, 0).stream(0).shuffle(&mut clients);
-    let choose = |from: &[&Profile], count| run.strategy.selection.cohort(from, count, &state.reference);
+    let choose =
+        |from: &[&Profile], count| run.strategy.selection.cohort(from, count, &state.reference, run.mode);
     let mut cohort = match run.stratum {
         None => choose(&clients, size),
         Some(Stratum { below, count }) => {

@@ -59,6 +59,9 @@ pub struct RoundRecord {
     pub drift: Option<Drift>,
     /// Why the model stayed unchanged, if it did.
     pub unchanged: Option<String>,
+    /// Whether it stayed unchanged because its next value would not have been finite.
+    #[serde(skip_serializing_if = "std::ops::Not::not", default)]
+    pub discarded: bool,
     /// What a person should look at in this round, with the client whose update was farthest from the others'.
     #[serde(default)]
     pub alarm: Option<String>,

@@ -6,7 +6,7 @@
 use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
 use crate::model::{Layout, Params};
-use crate::round::{Accepted, ClientData, ClientId, Profile, ReadFailure, Report};
+use crate::round::{Accepted, ClientData, ClientId, Mode, Profile, ReadFailure, Report};
 use crate::train::{Local, Pass, TrainFailure, Trainer};
 use std::fmt::Debug;
 
@@ -133,6 +133,11 @@ pub trait Combine: Debug + Send + Sync {
         memory: &mut Memory,
     ) -> Result<Combined, ReadFailure>;
 
+    /// The fewest clients among whom the rule can do what it promises. A round with fewer changes nothing.
+    fn least_clients(&self) -> usize {
+        1
+    }
+
     /// How far the rule scales up a client's change of the trainable tensors, apart from its weight and from what is the
     /// same for all clients. Screening bounds the scaled change.
     fn amplification(&self, _: &Report) -> f64 {
@@ -178,6 +183,9 @@ pub struct Step<'a> {
     pub weights: &'a [f64],
     /// ‖w_k − w_t‖ of each of them, after screening.
     pub norms: &'a [f64],
+    /// How far a step may go beyond the aggregate, as a distance from the last model: in hardened mode the median of the norms,
+    /// otherwise infinite.
+    pub limit: f64,
     /// Σ s_k^(N) (w_k − w_t) over the clients of the round, with their weights among all enrolled clients; empty unless the
     /// rule sums over clients.
     pub roster_change: &'a [f64],
@@ -188,6 +196,7 @@ pub trait Selection: Debug + Send + Sync {
     /// The label statistic that it needs from clients.
     fn asks(&self) -> Ask;
     /// Chooses `count` clients, or all if there are fewer. The clients come in random order, so that a rule needs no random
-    /// numbers of its own.
-    fn cohort(&self, shuffled: &[&Profile], count: usize, reference: &Reference) -> Vec<ClientId>;
+    /// numbers of its own. In hardened mode a claim must not buy a client many more rounds than the others have.
+    fn cohort(&self, shuffled: &[&Profile], count: usize, reference: &Reference, mode: Mode)
+    -> Vec<ClientId>;
 }

@@ -47,7 +47,7 @@ impl fmt::Display for Rule {
             Self::Local => "local training",
             Self::Combine => "how updates are combined",
             Self::Server => "the server's step",
-            Self::Selection => "who is asked",
+            Self::Selection => "client selection",
         })
     }
 }

@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "loss = cross-entropy of  logits + tau ln(P_k / Q)",
-        choose: "first of all under label skew: of all methods here it gains the most, and nothing more leaves the clients",
+        choose: "first of all under label skew: it gained 1.5 points over `uniform` at the end and 12 early (Fashion-MNIST, alpha 0.1, `results/skew`), and nothing more leaves the clients",
         avoid: "where clients' labels are alike: it then changes nothing",
         cost: "as `fedavg`",
     },

@@ -46,8 +46,8 @@ const FLOOR: f32 = 1e-5;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "SCAFFOLD, and in every batch norm  mean - mean_k + mean_all,  variance - variance_k + variance_all",
-        choose: "for networks with batch norm, where `scaffold` alone leaves each client its own batch statistics",
-        avoid: "for networks without batch norm (it is `scaffold` then), and where `scaffold` oscillates",
+        choose: "to compare with `scaffold` on networks with batch norm, than which it was not better in `results/methods`",
+        avoid: "for networks without batch norm (it is `scaffold` then), where `scaffold` oscillates, and where clients may lie: hardened mode refuses it, since a client can change any batch variance",
         cost: "as `scaffold`, and two numbers per batch-norm channel in both directions",
     },
     params: &[

@@ -30,8 +30,8 @@ use std::sync::Arc;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "v <- v + Σ s_k (Δ_k - v) min(1, r / ‖Δ_k - v‖),   r = tau · median of ‖Δ_k - v‖,   from the last round's change",
-        choose: "against liars that change slowly over rounds; it keeps more of honest clients than a median does",
-        avoid: "where cohorts change completely from round to round: the last round's change is then a poor centre",
+        choose: "against liars that change slowly over rounds: the last round's change is where each round starts",
+        avoid: "where cohorts change completely from round to round: the last round's change is then a poor centre; and with weights that clients claim (by size or labels) without strategy.mode = hardened",
         cost: "as `fedavg`; the server keeps one more vector as long as the model",
     },
     params: &[

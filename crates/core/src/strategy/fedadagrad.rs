@@ -20,8 +20,8 @@ use std::sync::Arc;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "m = beta1 m + (1 - beta1) Δ,   v = v + Δ²,   w = w_t + lr m / (√v + tau)",
-        choose: "where gradients are sparse, such as embeddings of rare words",
-        avoid: "without tuning `lr`: too large a value moves every coordinate by about `lr` per round, whatever the clients say",
+        choose: "as `fedadam`, with steps that become shorter; +4.7 points over `fedavg` at alpha 0.1 and 0.5 in the same runs (`results/methods`)",
+        avoid: "without tuning `lr`: too large a value moves every coordinate by about `lr` in the first rounds, however small the clients' changes",
         cost: "as `fedavg`; the server keeps two more vectors as long as the model",
     },
     params: &[adaptive::lr(0.03), adaptive::beta1(0.0), adaptive::TAU],

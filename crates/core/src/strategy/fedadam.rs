@@ -21,8 +21,8 @@ use std::sync::Arc;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "m = beta1 m + (1 - beta1) Δ,   v = beta2 v + (1 - beta2) Δ²,   w = w_t + lr m / (√v + tau)",
-        choose: "where layers or coordinates change at very different speeds; with a tuned `lr`",
-        avoid: "without tuning `lr`: too large a value moves every coordinate by about `lr` per round, whatever the clients say",
+        choose: "for faster training with the same clients: +4.7 and +6.1 points over `fedavg` after 100 rounds at alpha 0.1 and 0.5 (embedded data, `results/methods`); with a tuned `lr` more",
+        avoid: "without tuning `lr`: too large a value moves every coordinate by about `lr` per round, however small the clients' changes",
         cost: "as `fedavg`; the server keeps two more vectors as long as the model",
     },
     params: &[

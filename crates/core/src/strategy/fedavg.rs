@@ -10,7 +10,7 @@
 use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
 use crate::model::Params;
-use crate::round::{Accepted, ClientId, Profile, ReadFailure, UpdatePart};
+use crate::round::{Accepted, ClientId, Mode, Profile, ReadFailure, UpdatePart};
 use crate::rules::{
     Combine, Combined, Guide, LocalRule, Loss, Needs, Recipe, Selection, ServerRule, Settings, Shares, Spec,
     Step, Strategy, Task, Trained, Weighting,
@@ -163,7 +163,7 @@ impl Selection for Random {
         Ask::Nothing
     }
 
-    fn cohort(&self, shuffled: &[&Profile], count: usize, _: &Reference) -> Vec<ClientId> {
+    fn cohort(&self, shuffled: &[&Profile], count: usize, _: &Reference, _: Mode) -> Vec<ClientId> {
         shuffled.iter().take(count).map(|profile| profile.client).collect()
     }
 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "m = beta m + Δ,   w = w_t + lr m",
-        choose: "where rounds are noisy because few clients take part: momentum averages over rounds",
+        choose: "where few clients take part per round and skew is moderate: +5.5 points over `fedavg` at alpha 0.5, none at 0.1 (`results/methods`)",
         avoid: "with large `lr` and `beta` together: the effective step is lr / (1 - beta)",
         cost: "as `fedavg`; the server keeps one more vector as long as the model",
     },

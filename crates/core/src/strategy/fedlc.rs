@@ -17,7 +17,7 @@ pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "loss = cross-entropy of  logits - tau h_k^(-1/4)",
         choose: "to compare with `balanced`, whose idea is similar",
-        avoid: "where a class is absent at a client: its offset is only limited by a floor of one sample",
+        avoid: "where classes are absent at clients: their logits are lowered by 100 tau",
         cost: "as `fedavg`",
     },
     params: &[Param::number(

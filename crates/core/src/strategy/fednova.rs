@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
         formula: "w = w_t - r_eff Σ s_k (w_t - w_k) / r_k,   r_eff = Σ s_k r_k",
         choose: "where clients make very different numbers of steps",
         avoid: "where small clients are noisy: their changes are scaled up; at alpha 0.1 its results depend most on the seed",
-        cost: "as `fedavg`, and one number per client and round",
+        cost: "as `fedavg`",
     },
     lacks: &[(Property::StaysBetweenTheClients, "clients with few steps are scaled up to the mean reach")],
     ..Spec::new(

@@ -2,9 +2,13 @@
 //!
 //! ```text
 //! z = argmin Σ s_k ‖z - w_k‖                              trainable tensors
-//! b_k ∝ s_k / max(nu, ‖z - w_k‖),  z = Σ b_k w_k          repeated from b = s: smoothed Weiszfeld, nu = 1e-6
+//! b_k ∝ s_k / max(nu, ‖z - w_k‖),  z = Σ b_k w_k          repeated: smoothed Weiszfeld, nu = 1e-6
 //! g = Σ s_k (z - w_k) / max(nu, ‖z - w_k‖)                the gradient at z
 //! ```
+//!
+//! The iterations start at the mean (b = s). Where huge updates have dragged it away from more than half of the weight, they start at
+//! the client's model that is nearest to that half: from the mean each iteration would shrink their pull only by a factor that nears 1 as
+//! liars near half of the weight.
 //!
 //! z always lies between the clients' models, so the iterations change the weights b alone; the models are read once for
 //! their inner products and once for Σ b_k w_k. They end when ‖g‖ ≤ 1e-9: the smoothed sum of distances is then at most
@@ -25,8 +29,8 @@ use std::sync::Arc;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "the model with the least Σ s_k ‖w - w_k‖",
-        choose: "where up to half of the weight may lie, and rotations of the parameters should not matter as they do for `median`",
-        avoid: "under label skew against colluding liars: the median leans to the largest group of similar updates",
+        choose: "where less than half of the weight may lie, and rotations of the parameters should not matter as they do for `median`",
+        avoid: "under label skew against colluding liars: the median leans to the largest group of similar updates; and with weights that clients claim (by size or labels) without strategy.mode = hardened",
         cost: "as `fedavg`; the server computes K² distances",
     },
     params: &[Param::whole(
@@ -50,6 +54,8 @@ pub(super) const SPEC: Spec = Spec {
 
 /// nu: distances below it count as this one, so that a model on the median does not get an infinite weight.
 const SMOOTHING: f64 = 1e-6;
+/// How much nearer than the mean a client's model must be to half of the weight for the iterations to start there.
+const FAR: f64 = 0.1;
 /// The norm of the gradient at which the iterations end.
 const CONVERGED: f64 = 1e-9;
 
@@ -76,7 +82,7 @@ impl Combine for GeometricMedian {
 impl GeometricMedian {
     /// b: the weights with which the clients' models make up the geometric median.
     fn weights(&self, products: &Products, s: &[f64]) -> Vec<f64> {
-        let mut b = s.to_vec();
+        let mut b = start(products, s);
         for _ in 0..self.iterations {
             let distances = products.distances(&b);
             let pulls: Vec<f64> = s.iter().zip(distances).map(|(s, d)| s / d.max(SMOOTHING)).collect();
@@ -91,4 +97,27 @@ impl GeometricMedian {
         }
         b
     }
+}
+
+/// The mean, or the client's model to which more than half of the weight is near, if that weight is far from the mean.
+fn start(products: &Products, s: &[f64]) -> Vec<f64> {
+    let radius = |b: &[f64]| radius(&products.distances(b), s);
+    let one = |k: usize| (0..s.len()).map(|j| f64::from(u8::from(j == k))).collect::<Vec<f64>>();
+    let nearest = (0..s.len()).map(|k| (radius(&one(k)), k)).min_by(|(a, _), (b, _)| a.total_cmp(b));
+    match nearest {
+        Some((near, k)) if near < FAR * radius(s) => one(k),
+        _ => s.to_vec(),
+    }
+}
+
+/// The least distance within which more than half of the weight lies.
+fn radius(distances: &[f64], weights: &[f64]) -> f64 {
+    let mut order: Vec<usize> = (0..weights.len()).collect();
+    order.sort_by(|&a, &b| distances[a].total_cmp(&distances[b]));
+    let mut within = 0.0;
+    let most = order.iter().find(|&&k| {
+        within += weights[k];
+        within > 0.5 + 1e-12
+    });
+    most.or(order.last()).map_or(0.0, |&k| distances[k])
 }

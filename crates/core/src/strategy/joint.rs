@@ -30,7 +30,7 @@ pub(super) const SPEC: Spec = Spec {
         Param::number(
             "rho",
             3.0,
-            Range::closed(0.001, 1e6),
+            Range::closed(0.01, 1e6),
             "cost of unequal weights: the larger, the nearer to equal weights",
         ),
         Param::flag("size", false, "prefer weights by size, n_k / Σ n, in place of equal ones"),

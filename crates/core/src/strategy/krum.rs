@@ -6,7 +6,7 @@
 //! ```
 //!
 //! f = byzantine K, rounded up, and at most the number with which 2f + 2 < K: beyond it the liars could be each other's
-//! nearest neighbours. A score counts one neighbour at least. Weights do not enter, except that a client of weight 0 does
+//! nearest neighbours. So one liar takes five clients; with fewer, a round changes nothing. A score counts one neighbour at least. Weights do not enter, except that a client of weight 0 does
 //! not take part; buffers are those of the same client.
 //!
 //! Blanchard, El Mhamdi, Guerraoui, Stainer, "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent",
@@ -27,14 +27,14 @@ pub(super) const BYZANTINE: Param = Param::number(
     "byzantine",
     0.2,
     Range::BELOW_HALF,
-    "greatest fraction of a round's clients that lie: rounded up to f clients, with 2f + 2 below the number of clients",
+    "greatest fraction of a round's clients that are assumed to lie: rounded up to f clients, with 2f + 2 below the number of clients",
 );
 
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "the update with the least Σ ‖Δ_k - Δ_j‖² over its K - f - 2 nearest others,   f = byzantine K",
-        choose: "to see what the classic rule does; against few liars among alike clients",
-        avoid: "under label skew: it follows a single client in each round",
+        choose: "to see what the classic rule does; against few liars among alike clients, at least five per round: with fewer, a round changes nothing",
+        avoid: "under label skew: each round adopts a single client's model; weights play no part in which one",
         cost: "as `fedavg`; the server computes K² distances",
     },
     params: &[BYZANTINE],
@@ -51,6 +51,10 @@ struct Krum {
 }
 
 impl Combine for Krum {
+    fn least_clients(&self) -> usize {
+        least_clients(self.liars)
+    }
+
     fn combine(
         &self,
         base: &Params,
@@ -65,6 +69,11 @@ impl Combine for Krum {
         let values = accepted.weighted_sum(UpdatePart::Model, 0..base.values.len(), &counted)?;
         Ok(Combined { values, counted })
     }
+}
+
+/// The fewest clients of which one can be assumed to lie: 2f + 2 < K.
+pub(super) fn least_clients(fraction: f64) -> usize {
+    if fraction > 0.0 { 5 } else { 1 }
 }
 
 /// The clients that have a weight; there is always one, since weights sum to 1.

@@ -19,7 +19,7 @@ pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "per parameter: the value at which the cumulative weight passes 1/2",
         choose: "where up to a few clients may send anything, and clients are alike",
-        avoid: "under label skew: honest clients differ so much that the median loses what few of them know",
+        avoid: "under label skew: honest clients differ so much that the median loses what few of them know; and with weights that clients claim (by size or labels) without strategy.mode = hardened",
         cost: "as `fedavg`; the server sorts K values per parameter",
     },
     suggests: Some("uniform"),

@@ -6,7 +6,8 @@
 //! ```
 //!
 //! m = select K, rounded down, between 1 and K - f; select = 0 is m = K - f, all but as many clients as are assumed to
-//! lie. Since f = 0 with fewer than five clients, nobody is excluded there. Buffers are averaged over S, too.
+//! lie. With fewer than five clients nobody could be left out, so a round with fewer changes nothing. Buffers are averaged
+//! over S, too.
 //!
 //! Blanchard, El Mhamdi, Guerraoui, Stainer, "Machine Learning with Adversaries: Byzantine Tolerant Gradient Descent",
 //! NeurIPS 2017.
@@ -23,8 +24,8 @@ use std::sync::Arc;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "the weighted mean of the K - f updates with the least Krum scores",
-        choose: "against up to f liars whose updates are far from the others'",
-        avoid: "under label skew, where honest updates are far from each other too, and against small consistent lies (ALIE)",
+        choose: "against up to f liars whose updates are far from the others', with at least five clients per round: with fewer, a round changes nothing",
+        avoid: "under label skew, where honest updates are far from each other too, and against small consistent lies (ALIE); weights count among the selected clients only, not in their selection",
         cost: "as `fedavg`; the server computes K² distances",
     },
     params: &[
@@ -59,6 +60,10 @@ struct MultiKrum {
 }
 
 impl Combine for MultiKrum {
+    fn least_clients(&self) -> usize {
+        krum::least_clients(self.liars)
+    }
+
     fn combine(
         &self,
         base: &Params,

@@ -23,8 +23,8 @@ use std::sync::Arc;
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
         formula: "per parameter: the weighted mean without the lowest and the highest `trim` of the weight",
-        choose: "against up to `trim` of the weight in liars, at less cost than `median`",
-        avoid: "under strong label skew: what is trimmed is what rare classes need",
+        choose: "against up to `trim` of the weight in liars, with at least 1 / trim clients per round: of fewer, no client is dropped completely",
+        avoid: "under strong label skew: what is trimmed is what rare classes need; and with weights that clients claim (by size or labels) without strategy.mode = hardened",
         cost: "as `fedavg`; the server sorts K values per parameter",
     },
     params: &[Param::number(

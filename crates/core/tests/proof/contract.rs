@@ -202,8 +202,8 @@ fn identical_clients_equal_centralised_training_if_a_method_agrees_and_trains_pl
         central = LocalRun::run(&central, &[0; 12], &order, &pass, None, None, &mut trainer).unwrap().params;
     }
     for spec in ALL.iter().filter(plain) {
-        let counts = vec![vec![6, 6]; 4];
-        let mut federation = quadratics(run(spec.name, order), vec![row.clone(); 4], &[0.5, 0.25], &counts);
+        let counts = vec![vec![6, 6]; 5];
+        let mut federation = quadratics(run(spec.name, order), vec![row.clone(); 5], &[0.5, 0.25], &counts);
         (0..3).for_each(|_| drop(federation.round()));
         assert_eq!(bits(federation.model()), bits(&central.values), "{}", spec.name);
     }
@@ -229,11 +229,11 @@ fn holds(property: Property, label: &str) -> bool {
     }
 }
 
-/// Four clients with the same single row: the next model is bit-identical to every client's.
+/// Five clients with the same single row: the next model is bit-identical to every client's.
 fn agrees_on_equal_clients(label: &str) -> bool {
-    let counts = [6, 6, 6, 6].map(|n| vec![n, n]);
+    let counts = [6; 5].map(|n| vec![n, n]);
     let row = (vec![1.0, 2.0], vec![1.0, -1.0]);
-    let mut federation = quadratics(run(label, local(3, 4, 0.1, 0.9)), vec![row; 4], &[0.5, 0.25], &counts);
+    let mut federation = quadratics(run(label, local(3, 4, 0.1, 0.9)), vec![row; 5], &[0.5, 0.25], &counts);
     (0..3).all(|_| {
         let jobs = plan(&federation.run, &federation.state);
         let answers = federation.answers(&jobs);
@@ -263,11 +263,11 @@ fn trains_plainly(label: &str) -> bool {
     })
 }
 
-/// Four clients of equal size and labels.
+/// Five clients of equal size and labels.
 fn weighs_equal_clients_alike(label: &str) -> bool {
-    let mut federation = skewed(run(label, local(1, 4, 0.1, 0.9)), &[[5, 1, 3]; 4]);
+    let mut federation = skewed(run(label, local(1, 4, 0.1, 0.9)), &[[5, 1, 3]; 5]);
     let record = federation.round();
-    record.clients.iter().all(|client| client.weight == Some(0.25))
+    record.clients.iter().all(|client| client.weight == Some(0.2))
 }
 
 /// Each parameter of the next model lies between the smallest and the largest of the clients', even if some clients

@@ -313,5 +313,5 @@ pub(crate) fn bits(values: &[f32]) -> Vec<u32> {
 
 /// The server's step from a model to a mean of which nothing else is known.
 pub(crate) fn mean_step<'a>(base: &'a [f32], aggregate: &'a [f64]) -> Step<'a> {
-    Step { base, aggregate, weights: &[1.0], norms: &[0.0], roster_change: &[] }
+    Step { base, aggregate, weights: &[1.0], norms: &[0.0], limit: f64::INFINITY, roster_change: &[] }
 }

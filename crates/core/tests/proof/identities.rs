@@ -88,7 +88,7 @@ fn every_strategy_trains_with_class_weights_and_without_them_if_all_samples_weig
     let after = |label: &str, class_weights, counts: &[[u64; 3]]| {
         after_four_rounds(skewed(Run { class_weights, ..run(label, rich()) }, counts))
     };
-    let balanced = [[4, 4, 4], [9, 9, 9], [0, 5, 0]];
+    let balanced = [[4, 4, 4], [9, 9, 9], [0, 5, 0], [2, 2, 2], [7, 7, 7]];
     let costs = |costs: [f64; 3]| ClassWeights::given(costs.to_vec()).unwrap();
     for spec in ALL {
         let plain = after(spec.name, ClassWeights::Equal, &balanced);

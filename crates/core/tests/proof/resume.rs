@@ -1,8 +1,9 @@
 //! The same bits before and after a resume, wherever a run is stopped.
 
 use crate::federation::{Answers, Federation, SKEWED, local, run, skewed};
+use fedtvd_core::labels::Statistic;
 use fedtvd_core::memory::Memory;
-use fedtvd_core::round::{ClientFailure, Job, RoundRecord, State, Upload, plan};
+use fedtvd_core::round::{ClientFailure, Job, RoundRecord, State, Upload, plan, restored};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::train::{Adam, ClassWeights, Local, Optimizer, Schedule};
 use std::collections::BTreeMap;
@@ -51,6 +52,7 @@ fn rounds_from_a_reloaded_state_give_the_same_bits() {
         for round in 0..8 {
             if round % 2 == 1 {
                 stopped = reloaded(&stopped, label);
+                assert_eq!(restored::check(&stopped.run, &stopped.state), Ok(()), "{label}, round {round}");
             }
             assert_eq!(stopped.round(), straight.round(), "{label}, round {round}");
             assert_eq!(stopped.state.to_bytes(), straight.state.to_bytes(), "{label}, round {round}");
@@ -176,4 +178,30 @@ fn a_client_that_lost_its_memory_starts_without_one_and_the_record_says_so() {
             assert_eq!(client.failure, None, "{}", spec.name);
         }
     }
+}
+
+#[test]
+fn a_state_that_does_not_fit_its_run_is_refused_with_what_is_wrong() {
+    let refusal = |label: &str, damage: &dyn Fn(&mut State)| {
+        let mut federation = partial(label);
+        federation.round();
+        damage(&mut federation.state);
+        restored::check(&federation.run, &federation.state).unwrap_err().to_string()
+    };
+    let short = refusal("centred-clipping", &|state| state.combining.put("centre", vec![0f32; 1]));
+    assert!(short.starts_with("the combination's vector \"centre\" has 1 numbers; "), "{short}");
+    let long = refusal("feddyn", &|state| state.server.put("h", vec![0f64; 1000]));
+    assert!(long.starts_with("the server's vector \"h\" has 1000 numbers; "), "{long}");
+    let lost = refusal("scaffold", &|state| state.carried = Arc::default());
+    assert!(lost.starts_with("the carried vector \"control\" has 0 numbers; "), "{lost}");
+    let profile = refusal("joint", &|state| state.roster[0].statistic = Statistic::Nothing);
+    assert!(profile.starts_with("its roster is wrong: client 0 sent "), "{profile}");
+    let classes = refusal("joint", &|state| state.roster[0].statistic = Statistic::Histogram(vec![1, 2]));
+    assert!(classes.contains("counts of 2 classes"), "{classes}");
+    let nan = refusal("fedavgm", &|state| {
+        let mut m = state.server.f64("m").map(<[f64]>::to_vec).unwrap();
+        m[0] = f64::NAN;
+        state.server.put("m", m);
+    });
+    assert!(nan.contains("the server's memory m would hold NaN"), "{nan}");
 }

@@ -1,9 +1,9 @@
 //! Properties of the robust rules: what liars can do to them, and what the order of clients cannot.
 
 use crate::exact::{Exact, Quadratic};
-use crate::federation::{Federation, Site, bits, local, run, upload, vector};
+use crate::federation::{Federation, Site, bits, local, run, strategy, upload, vector};
 use fedtvd_core::labels::Reference;
-use fedtvd_core::round::plan;
+use fedtvd_core::round::{RoundRecord, plan};
 use fedtvd_core::rules::{Rule, Settings, Spec};
 use fedtvd_core::strategy::ALL;
 use proptest::collection::vec;
@@ -23,11 +23,16 @@ impl Round {
         Self(Federation::new(order, vector(&base), Reference::uniform(2), sites, nobody))
     }
 
-    /// Closes a round with these models, and returns the weights with which they entered.
-    pub(crate) fn close(&mut self, models: &[Vec<f32>]) -> Vec<f64> {
+    /// Closes a round with these models.
+    fn answer(&mut self, models: &[Vec<f32>]) -> RoundRecord {
         let jobs = plan(&self.0.run, &self.0.state);
         let answers = jobs.iter().zip(models).map(|(job, model)| (job.client, Ok(upload(job, model, 1))));
-        let record = self.0.close(&jobs, answers.collect());
+        self.0.close(&jobs, answers.collect())
+    }
+
+    /// Closes a round with these models, and returns the weights with which they entered.
+    pub(crate) fn close(&mut self, models: &[Vec<f32>]) -> Vec<f64> {
+        let record = self.answer(models);
         assert_eq!(record.unchanged, None);
         record.clients.iter().filter_map(|client| client.entered_weight.or(client.weight)).collect()
     }
@@ -52,6 +57,11 @@ fn robust() -> Vec<&'static Spec> {
     robust.copied().collect()
 }
 
+/// The fewest clients among whom a rule can do what it promises.
+fn least(label: &str) -> usize {
+    strategy(label).combine.least_clients()
+}
+
 fn models(clients: std::ops::Range<usize>) -> impl Strategy<Value = Vec<Vec<f32>>> {
     let value = prop_oneof![-2.0..2.0f32, -1e-3..1e-3f32, Just(0.5f32), Just(0.0f32)];
     vec(vec(value, 4), clients)
@@ -70,7 +80,7 @@ proptest! {
         (Just(models), order)
     })) {
         let shuffled: Vec<Vec<f32>> = order.iter().map(|&k| models[k].clone()).collect();
-        for spec in robust() {
+        for spec in robust().into_iter().filter(|spec| least(spec.name) <= models.len()) {
             let (model, straight) = (combined(spec.name, &shuffled).0, combined(spec.name, &models).0);
             for (got, expected) in model.iter().zip(&straight) {
                 prop_assert!((got - expected).abs() <= 1e-5, "{}: {model:?} is not {straight:?}", spec.name);
@@ -80,7 +90,7 @@ proptest! {
 
     #[test]
     fn clients_that_agree_return_their_model(model in vec(-1e6..1e6f32, 4), clients in 1..12usize) {
-        for spec in robust() {
+        for spec in robust().into_iter().filter(|spec| least(spec.name) <= clients) {
             let (got, entered) = combined(spec.name, &vec![model.clone(); clients]);
             prop_assert_eq!(bits(&got), bits(&model), "{}", spec.name);
             prop_assert!((entered.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{}: {:?}", spec.name, entered);
@@ -140,7 +150,7 @@ fn liars_at_1e30_do_not_enter_where_a_rule_selects_or_trims() {
 
 #[test]
 fn one_client_alone_and_one_of_two_decide_as_the_formulas_say() {
-    for spec in robust() {
+    for spec in robust().into_iter().filter(|spec| least(spec.name) == 1) {
         let (model, entered) = combined(spec.name, &[vec![3.0, -4.0]]);
         assert_eq!((model, entered), (vec![3.0, -4.0], vec![1.0]), "{}", spec.name);
     }
@@ -149,8 +159,8 @@ fn one_client_alone_and_one_of_two_decide_as_the_formulas_say() {
         ("median", 4.0),
         ("trimmed-mean", 4.0),
         // Equal scores: the first client.
-        ("krum", 3.0),
-        ("multi-krum", 4.0),
+        ("krum:byzantine=0", 3.0),
+        ("multi-krum:byzantine=0", 4.0),
         // All points between the two have the same sum of distances; the iterations begin at the mean.
         ("geometric-median", 4.0),
         // 0 -> 3, since the second is clipped to the first's distance; then the first is at the centre.
@@ -182,13 +192,49 @@ fn a_client_without_weight_does_not_enter() {
     for spec in robust() {
         let label = format!("fedtvd:lambda=1:temperature=0.0001+{}", spec.name);
         let site = |(k, counts)| Site { id: k, rows: vec![], counts };
-        let sites = [vec![5, 5], vec![10, 0], vec![10, 0], vec![10, 0]];
+        let sites = [vec![5, 5], vec![10, 0], vec![10, 0], vec![10, 0], vec![10, 0]];
         let sites = (0..).zip(sites).map(site).collect();
         let nobody = Box::new(Exact::new(Quadratic::default()));
         let order = run(&label, local(1, 1000, 0.1, 0.0));
         let federation = Federation::new(order, vector(&[0.0]), Reference::uniform(2), sites, nobody);
         let mut round = Round(federation);
-        let entered = round.close(&[vec![1.0], vec![5.0], vec![5.0], vec![5.0]]);
-        assert_eq!((round.model(), entered), ([1.0].as_slice(), vec![1.0, 0.0, 0.0, 0.0]), "{label}");
+        let entered = round.close(&[vec![1.0], vec![5.0], vec![5.0], vec![5.0], vec![5.0]]);
+        assert_eq!((round.model(), entered), ([1.0].as_slice(), vec![1.0, 0.0, 0.0, 0.0, 0.0]), "{label}");
+    }
+}
+
+#[test]
+fn a_round_with_too_few_clients_to_leave_one_out_changes_nothing() {
+    for (label, fewest) in [
+        ("krum", 5),
+        ("multi-krum", 5),
+        ("multi-krum:byzantine=0.3", 5),
+        ("multi-krum:byzantine=0", 1),
+        ("median", 1),
+    ] {
+        assert_eq!(least(label), fewest, "{label}");
+    }
+    for label in ["krum", "multi-krum"] {
+        let mut round = Round::new(label, &[0.5, 0.5], &[10; 4]);
+        let mut models = vec![vec![f32::MAX, -f32::MAX]];
+        models.extend((1..4).map(|k| vec![k as f32, 0.0]));
+        let record = round.answer(&models);
+        assert_eq!(record.unchanged.as_deref(), Some("4 of 5 needed updates were accepted"), "{label}");
+        assert_eq!(round.model(), [0.5, 0.5], "{label}");
+    }
+}
+
+#[test]
+fn a_geometric_median_converges_against_liars_with_nearly_half_of_the_weight() {
+    for (clients, liars) in [(40usize, 19usize), (50, 24), (100, 49)] {
+        let model = |k: usize| match k < liars {
+            true => vec![f32::MAX, f32::MAX],
+            false => vec![(k % 7) as f32 - 3.0, (k % 5) as f32 - 2.0],
+        };
+        let (median, _) = combined("geometric-median", &(0..clients).map(model).collect::<Vec<_>>());
+        // Of weight a: ‖z‖ ≤ 2 (1 - a) / (1 - 2a) max ‖x_k‖ (Lopuhaa and Rousseeuw 1991); the farthest client is at √13.
+        let a = liars as f64 / clients as f64;
+        let bound = 2.0 * (1.0 - a) / (1.0 - 2.0 * a) * 13f64.sqrt();
+        assert!(norm(&median) <= bound, "{liars} of {clients}: {median:?} is farther than {bound}");
     }
 }

@@ -220,7 +220,8 @@ fn method(options: &SummaryOptions) -> String {
     };
     let _ = write!(
         text,
-        "Differences are paired: with the same seed, all strategies have the same split, initial model and cohorts. \
+        "Differences are paired: with the same seed, all strategies have the same split and initial model, and the same cohorts unless a \
+         strategy selects its own. \
          A difference is significant if its confidence interval excludes 0. The intervals of a table hold together with 95 % \
          confidence (Bonferroni's method, Student's t); p-values are corrected in the same way and agree with them. Both assume \
          that differences between seeds are about normal, which few seeds cannot show, and need {MIN_SEEDS} shared seeds. Where \

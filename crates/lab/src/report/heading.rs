@@ -3,6 +3,7 @@
 use crate::runs::record::Record;
 use crate::runs::setting::{Setting, shown};
 use fedtvd_core::round::cohort_size;
+use fedtvd_core::rules::{Rule, Settings, notation};
 use fedtvd_run::attack::Attack;
 use fedtvd_run::configuration::{Config, Liars, Value};
 
@@ -124,7 +125,22 @@ pub fn population(setting: &Setting) -> Option<String> {
     };
     let federated =
         setting.strategies.iter().flat_map(|strategy| &strategy.records).any(Record::is_federation);
-    let same =
-        if setting.paired && !federated { "same split, initial model and cohorts for all · " } else { "" };
+    let same = match setting.paired && !federated {
+        true if setting.strategies.iter().any(|strategy| selects(&strategy.label)) => {
+            "same split and initial model for all, and the same cohorts for those that do not select them · "
+        }
+        true => "same split, initial model and cohorts for all · ",
+        false => "",
+    };
     Some(format!("{same}{} per client{distance}", samples(least, most)))
+}
+
+/// Whether one of the methods of a label selects the clients of a round.
+fn selects(label: &str) -> bool {
+    let methods = label.split(" (").next().unwrap_or(label).split('+');
+    let names = methods.map(|method| method.split(':').next().unwrap_or(method));
+    names.filter_map(|name| notation::find(name).ok()).any(|spec| {
+        let recipe = (spec.build)(&Settings::defaults(spec));
+        recipe.rules().contains(&Rule::Selection)
+    })
 }

@@ -88,6 +88,7 @@ fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
         drift: None,
         roster: Some(2),
         unchanged: None,
+        discarded: false,
         alarm: None,
         rolled_back_from: None,
         extra: None,

@@ -3,7 +3,7 @@
 use crate::federation::ExtraError;
 use crate::federation::ledger::LedgerError;
 use fedtvd_core::round::ClientId;
-use fedtvd_core::round::hardened::SmallCohort;
+use fedtvd_core::round::quorum::SmallCohort;
 use fedtvd_run::RunError;
 use std::collections::BTreeSet;
 use thiserror::Error;

@@ -13,11 +13,11 @@ use crate::federation::table_schema::TableSchema;
 use crate::federation::{Coordinator, Deadline, Event, Log, extra_clients, resumed_schema};
 use fedtvd_core::labels::Reference;
 use fedtvd_core::model::{Layout, Network};
-use fedtvd_core::round::{ClientId, Run, State, cohort_size, hardened};
+use fedtvd_core::round::quorum::{check_cohort, check_selection, fewest_clients};
+use fedtvd_core::round::{ClientId, State, cohort_size};
 use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::set::Places;
 use fedtvd_nn::Cpu;
-use fedtvd_run::RunError;
 use fedtvd_run::configuration::{Config, Experiment, ReferenceSource};
 use fedtvd_run::directory::files::{make_folder, write};
 use fedtvd_run::directory::{
@@ -28,6 +28,7 @@ use fedtvd_run::runner::Runner;
 use fedtvd_run::setup::{SetupError, network_for};
 use fedtvd_run::simulation::SimulationError;
 use fedtvd_run::start_model::StartModel;
+use fedtvd_run::{RunError, fits};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -128,6 +129,9 @@ pub(crate) fn prepare_with(
     let reference = resolved.unwrap_or_else(|| Reference::uniform(info.classes));
     let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
     let (restored, checkpoints) = restore(&directory, checkpoints, &model.layout, &log)?;
+    if let Some(state) = &restored {
+        fits(out, &experiment, state).map_err(RunError::from)?;
+    }
     let known = restored.as_ref().is_some_and(|state| state.round > 0) || ledger.opening(0)?.is_some();
     let mut state = restored.unwrap_or_else(|| State::new(&experiment.run, start.params, reference));
     restart_memories(&directory, &experiment.run, &mut state, &log)?;
@@ -260,10 +264,13 @@ fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, F
     if experiment.liars.is_some() {
         return Err(FederationError::Attack);
     }
-    let Run { mode, fraction, .. } = experiment.run;
-    let least = options.least.unwrap_or_else(|| hardened::fewest_clients(mode, fraction)).max(1);
+    let fraction = experiment.run.fraction;
+    let least = options.least.unwrap_or_else(|| fewest_clients(&experiment.run)).max(1);
     let clients = options.roster.as_ref().map_or(least, BTreeSet::len);
-    hardened::check_cohort(mode, fraction, clients)?;
+    check_cohort(&experiment.run, clients)?;
+    if options.roster.is_some() || fraction >= 1.0 {
+        check_selection(&experiment.run, clients).map_err(SimulationError::from).map_err(RunError::from)?;
+    }
     extra_clients::check(experiment.extra, fraction, options.roster.as_ref().map(BTreeSet::len))?;
     let (quorum, cohort) = (experiment.run.quorum, cohort_size(fraction, clients));
     if options.roster.is_some() && quorum > cohort {

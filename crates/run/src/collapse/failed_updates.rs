@@ -74,7 +74,7 @@ pub(super) struct Failures {
 }
 
 impl Failures {
-    /// The sign of trouble in this round, if at least half of its updates failed.
+    /// The sign of trouble in this round, if at least half of its updates failed, or their result was discarded.
     pub(super) fn observe(&mut self, record: &RoundRecord) -> Option<String> {
         let answers = Answers::of(record);
         let (updates, failed, first) = (answers.updates, answers.failed.len(), answers.first());
@@ -83,7 +83,11 @@ impl Failures {
         if let (None, Some(first)) = (&self.all.first_failure, &first) {
             self.all.first_failure = Some(format!("round {}, {first}", record.round));
         }
-        let sign = (failed > 0 && 2 * failed >= updates).then(|| self::failed(record)).flatten();
+        let failures = (failed > 0 && 2 * failed >= updates).then(|| self::failed(record)).flatten();
+        let discarded = record.unchanged.as_ref().filter(|_| record.discarded);
+        let discarded = discarded.map(|why| format!("the result was discarded: {why}"));
+        let signs: Vec<String> = failures.into_iter().chain(discarded).collect();
+        let sign = (!signs.is_empty()).then(|| signs.join("; "));
         self.recent.push(Outcome { updates, failed, first, unchanged: record.unchanged.clone() });
         sign
     }

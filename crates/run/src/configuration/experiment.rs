@@ -7,7 +7,7 @@ use crate::configuration::{config, training};
 use crate::fleet::Dropout;
 use fedtvd_core::labels::ReferenceError;
 use fedtvd_core::round::{Mode, Run};
-use fedtvd_core::rules::{NotationError, Strategy};
+use fedtvd_core::rules::{Extent, NotationError, Strategy};
 use fedtvd_core::train::{ClassWeights, ClassWeightsError, Local};
 use fedtvd_data::set::DataOptions;
 use fedtvd_data::split::{SplitKind, SplitOptions};
@@ -69,6 +69,12 @@ pub enum ExperimentError {
     /// The liars.
     #[error(transparent)]
     Liars(#[from] LiarsError),
+    /// Hardened mode with batch statistics that clients send as changes: no bound on their norm protects each channel.
+    #[error(
+        "strategy.mode = hardened cannot protect {0}: one client's change of its vector \"{1}\" can make any of the model's batch \
+         variances useless; choose another strategy, or set strategy.mode = paper, in which one client can destroy the model"
+    )]
+    Unprotected(String, &'static str),
     /// A target that cannot be reached.
     #[error("stop.target = {target} cannot be reached: {metric} is at most 1")]
     Target {
@@ -87,6 +93,7 @@ impl Experiment {
     pub fn of(config: &Config) -> Result<Self, ExperimentError> {
         let strategy = config::strategy(config)?;
         let local = training::local(config, &strategy)?;
+        check_protection(config, &strategy)?;
         let reference = ReferenceSource::of(config).map_err(ExperimentError::Reference)?;
         let class_weights = class_weights(config)?;
         let liars = Liars::of(config)?;
@@ -114,6 +121,20 @@ impl Experiment {
             liars,
         })
     }
+}
+
+fn check_protection(config: &Config, strategy: &Strategy) -> Result<(), ExperimentError> {
+    let statistics = strategy.local.needs().carries.iter().find(|carried| carried.extent == Extent::Buffers);
+    match statistics {
+        Some(carried) if mode(config) == Mode::Hardened => {
+            Err(ExperimentError::Unprotected(strategy.label.clone(), carried.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn mode(config: &Config) -> Mode {
+    if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper }
 }
 
 fn data(config: &Config) -> DataOptions {
@@ -165,7 +186,7 @@ fn core_run(config: &Config, strategy: Strategy, local: Local, reference: &Refer
         local,
         class_weights: ClassWeights::Equal,
         quorum: whole(config, "cohort.quorum") as usize,
-        mode: if text(config, "strategy.mode") == "hardened" { Mode::Hardened } else { Mode::Paper },
+        mode: mode(config),
         screen: number(config, "strategy.screen"),
         largest_size: LARGEST_SIZE,
         fixed_roster,

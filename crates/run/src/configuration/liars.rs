@@ -44,6 +44,16 @@ pub enum LiarsError {
         /// Clients.
         all: usize,
     },
+    /// An attack that imitates honest clients, and rounds without any.
+    #[error(
+        "attack.kind = {kind} is computed from a round's honest clients, and all {cohort} clients of a round lie; {kind} needs one that does not"
+    )]
+    NobodyHonest {
+        /// The attack.
+        kind: &'static str,
+        /// Clients per round.
+        cohort: usize,
+    },
     /// More liars per round than clients per round.
     #[error("cohort.liars = {per_round} is more than the number of clients per round, {cohort}")]
     Cohort {
@@ -104,8 +114,11 @@ impl Liars {
         if clients > all {
             return Err(LiarsError::TooFewClients { clients, all });
         }
-        let Some(per_round) = per_round else { return Ok(()) };
         let cohort = cohort_size(run.fraction, all);
+        if self.attack.spec().colludes && (clients == all || per_round == Some(cohort)) {
+            return Err(LiarsError::NobodyHonest { kind: self.attack.spec().name, cohort });
+        }
+        let Some(per_round) = per_round else { return Ok(()) };
         if per_round > cohort {
             return Err(LiarsError::Cohort { per_round, cohort });
         }

@@ -13,6 +13,7 @@ use crate::directory::{ClientResult, client_results};
 use crate::directory::{FORMAT, FileError, Manifest, Summary, disk, rollback};
 use crate::start_model::FILE as START;
 use fedtvd_core::round::RoundRecord;
+use fedtvd_core::round::restored::Misfit;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -51,6 +52,18 @@ pub enum DirectoryError {
     /// Another process is working on the run.
     #[error("{0} is in use: another fedtvd process is working on this run; wait until it ends, or stop it")]
     Busy(String),
+    /// A checkpoint that is whole and does not fit the run.
+    #[error(
+        "the checkpoint of {path} after round {round} does not fit the run: {misfit}; start a new run, or resume with --from an earlier round"
+    )]
+    Checkpoint {
+        /// The directory.
+        path: String,
+        /// Its round.
+        round: u32,
+        /// Why.
+        misfit: Box<Misfit>,
+    },
     /// A run whose clients are elsewhere.
     #[error(
         "{0} holds a federation; resume it with \"fedtvd serve {0}\" (--rollback ROUND returns to an earlier round)"
