@@ -33,3 +33,7 @@ mod map;
 pub mod models;
 
 pub use cpu::{Cpu, CpuError};
+pub use kernels::isa::{InstructionsError, instructions};
+
+/// Version of the kernels, which a result's bits depend on: 1 had direct convolutions only, 2 has Winograd convolutions, too.
+pub const KERNELS: u32 = 2;

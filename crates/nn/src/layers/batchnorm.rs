@@ -365,6 +365,7 @@ mod tests {
                 samples: 4,
                 values: vec![padded(list("x")), Aligned::zeros(lanes)],
                 gradients: vec![Aligned::zeros(lanes), padded(list("dy"))],
+                scratch: Aligned::default(),
             };
             let mut params = vec![number("gamma") as f32, number("beta") as f32, 0.0, 1.0];
             let tensors = Tensors { scale: 0..1, shift: 1..2, mean: 2..3, variance: 3..4, buffers: 2 };
