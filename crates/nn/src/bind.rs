@@ -108,7 +108,7 @@ fn scratch(flow: &Flow, maps: &[Map], groups: usize) -> usize {
         let (input, output) = (&maps[node.input], &maps[node.output]);
         let algorithms =
             window(&node.kind).map(|window| Algorithms::of(input, output, window, written(node)));
-        algorithms.map_or(0, |algorithms| algorithms.scratch(input, output, groups))
+        algorithms.map_or(0, |algorithms| algorithms.scratch(input, output, groups * input.lanes))
     };
     flow.nodes.iter().map(of).max().unwrap_or(0)
 }

@@ -70,6 +70,16 @@ pub(crate) trait Vector: Copy {
     unsafe fn transpose(from: *const f32, from_row: usize, to: *mut f32, to_row: usize);
 }
 
+/// Exchanges rows and columns of a square of `LANES` x `LANES` numbers. Rows are `from_row` and `to_row` numbers apart.
+#[inline(always)]
+pub(crate) fn transpose<V: Vector>(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) {
+    let reach = |row: usize| (V::LANES - 1) * row + V::LANES;
+    assert!(from.len() >= reach(from_row) && to.len() >= reach(to_row), "the square lies in both slices");
+    assert!(from_row >= V::LANES && to_row >= V::LANES, "rows do not overlap");
+    // SAFETY: all rows lie in the slices, which do not overlap.
+    unsafe { V::transpose(from.as_ptr(), from_row, to.as_mut_ptr(), to_row) }
+}
+
 /// An array of numbers, for machines without any of the instruction sets below.
 #[derive(Clone, Copy)]
 pub(crate) struct Plain<const N: usize>([f32; N]);

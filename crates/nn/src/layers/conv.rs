@@ -16,7 +16,9 @@ use crate::kernels::isa::Work;
 use crate::kernels::product::{Place, Product, Start, Table, Tap};
 use crate::kernels::vector::Vector;
 use crate::kernels::weights::WeightGradient;
-use crate::kernels::winograd::{convolution, gradient};
+use crate::kernels::winograd::convolution::Convolution;
+use crate::kernels::winograd::gradient;
+use crate::kernels::winograd::input_gradient::InputGradient;
 use crate::map::{Map, Port, Write};
 use std::ops::Range;
 
@@ -115,8 +117,9 @@ impl Conv {
         let dy = &buffers.gradients[self.output.gradient];
         if let Some(scheme) = self.algorithms.weight_gradient {
             let (from, to, pad) = (self.input.map, self.output.map, self.window.pad);
+            let samples = buffers.samples;
             let scratch = &mut buffers.scratch;
-            let work = gradient::WeightGradient { scheme, x, from, dy, to, pad, groups, gradient, scratch };
+            let work = gradient::WeightGradient { scheme, x, from, dy, to, pad, samples, gradient, scratch };
             return work.run(isa);
         }
         gradient.fill(0.0);
@@ -137,18 +140,16 @@ impl Conv {
         let (isa, groups) = (buffers.isa, buffers.groups());
         let [dy, dx] = disjoint(&mut buffers.gradients, [self.output.gradient, self.input.gradient]);
         if let Some(scheme) = self.algorithms.input_gradient {
-            return convolution::Convolution {
+            return InputGradient {
                 scheme,
                 weights,
-                turned: true,
-                b: dy,
+                dy,
                 from: self.output.map,
-                c: dx,
+                dx,
                 to: self.input.map,
-                pad: scheme.kernel() as isize - 1 - self.window.pad as isize,
-                groups,
-                start: Start::of(self.input.write),
-                relu: false,
+                pad: self.window.pad,
+                samples: buffers.samples,
+                adds: self.input.write == Write::Add,
                 scratch: &mut buffers.scratch,
             }
             .run(isa);
@@ -180,16 +181,15 @@ impl Layer for Conv {
         let weights = &params[self.weight.clone()];
         let start = self.bias.clone().map_or(Start::Zero, |bias| Start::Bias(&params[bias]));
         if let Some(scheme) = self.algorithms.forward {
-            return convolution::Convolution {
+            return Convolution {
                 scheme,
                 weights,
-                turned: false,
-                b: x,
+                x,
                 from: self.input.map,
-                c: y,
+                y,
                 to: self.output.map,
-                pad: self.window.pad as isize,
-                groups,
+                pad: self.window.pad,
+                samples: buffers.samples,
                 start,
                 relu,
                 scratch: &mut buffers.scratch,

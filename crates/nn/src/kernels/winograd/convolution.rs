@@ -1,8 +1,9 @@
-//! y or dx: a convolution of one map into another.
+//! y: the convolution of one map into another.
 
+use super::columns::{Columns, next_block, real};
 use super::kernels::{Kernels, row_stride};
-use super::panels::{Shape, multiply, place};
-use super::tiles::{Square, Tile, Tiles};
+use super::panels::{Shape, multiply};
+use super::tiles::{Block, Square, Tiles};
 use super::transforms::{input, output};
 use super::{BLOCK, Scheme, apart};
 use crate::kernels::isa::{Isa, Work};
@@ -15,16 +16,13 @@ pub(crate) struct Convolution<'a> {
     pub(crate) scheme: Scheme,
     /// w[o, c, u, v].
     pub(crate) weights: &'a [f32],
-    /// Whether the weights are those of the opposite direction, from `to` to `from`: the result is dx then.
-    pub(crate) turned: bool,
-    /// What is convolved.
-    pub(crate) b: &'a [f32],
+    pub(crate) x: &'a [f32],
     pub(crate) from: Map,
-    pub(crate) c: &'a mut [f32],
+    pub(crate) y: &'a mut [f32],
     pub(crate) to: Map,
-    /// Zeros around `from`; negative if pixels at its edge are left out.
-    pub(crate) pad: isize,
-    pub(crate) groups: usize,
+    /// Zeros around x.
+    pub(crate) pad: usize,
+    pub(crate) samples: usize,
     pub(crate) start: Start<'a>,
     /// Whether negative results become zero.
     pub(crate) relu: bool,
@@ -32,22 +30,17 @@ pub(crate) struct Convolution<'a> {
     pub(crate) scratch: &'a mut [f32],
 }
 
-/// Columns of a block at most.
-fn most(lanes: usize, columns: usize) -> usize {
-    columns.min(BLOCK / lanes)
-}
-
 /// Numbers of the transformed kernels, of a block of inputs, and of a block of results.
-fn parts(scheme: Scheme, from: &Map, to: &Map, groups: usize) -> [usize; 3] {
+fn parts(scheme: Scheme, from: &Map, to: &Map, samples: usize) -> [usize; 3] {
     let [inputs, outputs] = [from.shape[0], to.shape[0]];
-    let columns = most(from.lanes, Tiles::of(to, scheme.out()).count(groups)) * from.lanes;
+    let columns = BLOCK.min(Tiles::of(to, scheme.out(), samples).count() * from.lanes);
     [outputs * row_stride(inputs, from.lanes), inputs * columns, outputs * columns]
         .map(|part| scheme.points() * apart(part))
 }
 
 /// Numbers of working memory that a convolution between these maps needs.
-pub(crate) fn scratch(scheme: Scheme, from: &Map, to: &Map, groups: usize) -> usize {
-    parts(scheme, from, to, groups).iter().sum()
+pub(crate) fn scratch(scheme: Scheme, from: &Map, to: &Map, samples: usize) -> usize {
+    parts(scheme, from, to, samples).iter().sum()
 }
 
 impl Convolution<'_> {
@@ -57,12 +50,13 @@ impl Convolution<'_> {
     /// When a slice is too short for its map.
     pub(crate) fn run(self, isa: Isa) {
         let [inputs, outputs] = [self.from.shape[0], self.to.shape[0]];
+        let groups = self.samples.div_ceil(isa.lanes());
         assert_eq!(self.weights.len(), inputs * outputs * self.scheme.kernel().pow(2), "one kernel per pair");
-        assert!(self.b.len() >= self.groups * self.from.group(), "all groups of the input");
-        assert!(self.c.len() >= self.groups * self.to.group(), "all groups of the output");
+        assert!(self.x.len() >= groups * self.from.group(), "all groups of the input");
+        assert!(self.y.len() >= groups * self.to.group(), "all groups of the output");
         assert!([self.from.lanes, self.to.lanes] == [isa.lanes(); 2], "maps of this set's registers");
         assert!(
-            self.scratch.len() >= scratch(self.scheme, &self.from, &self.to, self.groups),
+            self.scratch.len() >= scratch(self.scheme, &self.from, &self.to, self.samples),
             "working memory"
         );
         if let Start::Bias(bias) = self.start {
@@ -88,34 +82,29 @@ impl Convolution<'_> {
     #[inline(always)]
     fn tiled<V: Vector, const A: usize, const M: usize, const R: usize>(mut self) {
         let [inputs, outputs] = [self.from.shape[0], self.to.shape[0]];
-        let [kernels, block, _] = parts(self.scheme, &self.from, &self.to, self.groups);
+        let [kernels, block, _] = parts(self.scheme, &self.from, &self.to, self.samples);
         let u = self.scratch.as_mut_ptr();
         // SAFETY: `run` checked that the working memory has all parts.
         let (v, m) = unsafe { (u.add(kernels), u.add(kernels + block)) };
-        let of = if self.turned { [inputs, outputs] } else { [outputs, inputs] };
-        let kernels = Kernels { weights: self.weights, outputs: of[0], inputs: of[1], turned: self.turned };
+        let kernels = Kernels { weights: self.weights, outputs, inputs, exchanged: false };
         // SAFETY: `run` checked the number of weights, and `parts` has room for all rows.
         unsafe { kernels.transform::<V, A, R>(u) };
-        let tiles = Tiles::of(&self.to, M);
-        let count = tiles.count(self.groups);
-        let most = most(V::LANES, count);
+        let tiles = Tiles::of(&self.to, M, self.samples);
         let mut first = 0;
-        while first < count {
-            let columns = most.min(count - first);
-            let mut block = [Tile::default(); BLOCK / 4];
-            for (n, tile) in block[..columns].iter_mut().enumerate() {
-                *tile = tiles.tile(first + n);
-            }
-            let (v_apart, m_apart) =
-                (apart(inputs * columns * V::LANES), apart(outputs * columns * V::LANES));
+        while first < tiles.count() {
+            let block = next_block::<V>(&tiles, first);
+            let columns = Columns::of::<V>(&block);
+            let numbers = columns.registers * V::LANES;
+            let (v_apart, m_apart) = (apart(inputs * numbers), apart(outputs * numbers));
             // SAFETY: `run` checked that the maps lie in their slices and that there is room for every block.
             unsafe {
-                self.transform_inputs::<V, A>(&block[..columns], v, v_apart);
+                self.transform_inputs::<V, A>(&block, columns, v, v_apart);
                 for point in 0..A * A {
                     let shape = Shape {
                         rows: outputs,
                         depth: inputs,
-                        columns,
+                        b_rows: inputs,
+                        columns: columns.registers,
                         a_row: row_stride(inputs, V::LANES),
                         c_row: None,
                         adds: false,
@@ -123,26 +112,37 @@ impl Convolution<'_> {
                     let u = u.add(point * apart(outputs * row_stride(inputs, V::LANES)));
                     multiply::<V>(shape, u, v.add(point * v_apart), m.add(point * m_apart));
                 }
-                self.transform_results::<V, A, M>(&block[..columns], m, m_apart);
+                self.transform_results::<V, A, M>(&block, columns, m, m_apart);
             }
-            first += columns;
+            first += block.tiles().len();
         }
     }
 
     #[inline(always)]
-    unsafe fn transform_inputs<V: Vector, const A: usize>(&self, tiles: &[Tile], v: *mut f32, apart: usize) {
-        let mut spare = [0f32; 36 * 16];
+    unsafe fn transform_inputs<V: Vector, const A: usize>(
+        &self,
+        block: &Block,
+        columns: Columns,
+        v: *mut f32,
+        apart: usize,
+    ) {
+        let (mut spare, mut points) = ([0f32; 36 * 16], [0f32; 36 * 16]);
         let inputs = self.from.shape[0];
-        for (column, tile) in tiles.iter().enumerate() {
-            let (y, x) = (tile.y as isize - self.pad, tile.x as isize - self.pad);
+        for (n, tile) in block.tiles().iter().enumerate() {
+            let (y, x) = (tile.y as isize - self.pad as isize, tile.x as isize - self.pad as isize);
             let square = Square::new(&self.from, A, tile.group, y, x);
             for channel in 0..inputs {
                 // SAFETY: by the caller's contract.
                 unsafe {
                     let (pixels, row) =
-                        square.read::<V, A>(&self.from, channel, self.b.as_ptr(), spare.as_mut_ptr());
-                    let to = v.add(place::<V>(inputs, tiles.len(), channel, column));
-                    input::<V, A>(pixels, row, to, apart);
+                        square.read::<V, A>(&self.from, channel, self.x.as_ptr(), spare.as_mut_ptr());
+                    let to = v.add(columns.place::<V>(inputs, channel, n));
+                    if block.samples == V::LANES {
+                        input::<V, A>(pixels, row, to, apart);
+                    } else {
+                        input::<V, A>(pixels, row, points.as_mut_ptr(), V::LANES);
+                        columns.pack::<V, A>(&points, to, apart);
+                    }
                 }
             }
         }
@@ -151,19 +151,21 @@ impl Convolution<'_> {
     #[inline(always)]
     unsafe fn transform_results<V: Vector, const A: usize, const M: usize>(
         &mut self,
-        tiles: &[Tile],
+        block: &Block,
+        columns: Columns,
         m: *const f32,
         apart: usize,
     ) {
         let [outputs, height, width] = self.to.shape;
-        for (column, tile) in tiles.iter().enumerate() {
-            let (rows, columns) = (M.min(height - tile.y), M.min(width - tile.x));
+        let (real, one) = (real::<V>(block.samples), V::splat(1.0));
+        for (n, tile) in block.tiles().iter().enumerate() {
+            let (rows, across) = (M.min(height - tile.y), M.min(width - tile.x));
             for channel in 0..outputs {
                 // SAFETY: by the caller's contract, and rows and columns end with the map.
                 unsafe {
-                    let from = m.add(place::<V>(outputs, tiles.len(), channel, column));
+                    let from = m.add(columns.place::<V>(outputs, channel, n));
                     let y = output::<V, A, M>(from, apart);
-                    let to = self.c.as_mut_ptr().add(self.to.at(
+                    let to = self.y.as_mut_ptr().add(self.to.at(
                         tile.group,
                         channel,
                         tile.y as isize,
@@ -175,7 +177,7 @@ impl Convolution<'_> {
                     };
                     for i in 0..M {
                         for j in 0..M {
-                            if i < rows && j < columns {
+                            if i < rows && j < across {
                                 let to = to.add(i * self.to.row() + j * V::LANES);
                                 let start = match self.start {
                                     Start::Add => V::load(to),
@@ -183,6 +185,11 @@ impl Convolution<'_> {
                                 };
                                 let value = y[i][j].plus(start);
                                 let value = if self.relu { V::splat(0.0).max(value) } else { value };
+                                // The other lanes hold other tiles.
+                                let value = match block.samples == V::LANES {
+                                    true => value,
+                                    false => value.where_equal(real, one),
+                                };
                                 value.store(to);
                             }
                         }

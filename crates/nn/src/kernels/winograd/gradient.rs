@@ -3,7 +3,7 @@
 
 use super::kernels::row_stride;
 use super::panels::{Shape, multiply, place};
-use super::tiles::{Square, Tile, Tiles};
+use super::tiles::{Block, Square, Tiles};
 use super::transforms::{input, kernel_gradient, output_gradient};
 use super::{BLOCK, Scheme, apart};
 use crate::kernels::isa::{Isa, Work};
@@ -19,28 +19,26 @@ pub(crate) struct WeightGradient<'a> {
     pub(crate) to: Map,
     /// Zeros around x.
     pub(crate) pad: usize,
-    pub(crate) groups: usize,
+    pub(crate) samples: usize,
     /// Is set, not added to.
     pub(crate) gradient: &'a mut [f32],
     /// At least `scratch` numbers.
     pub(crate) scratch: &'a mut [f32],
 }
 
-/// Tiles of a block at most.
-fn most(lanes: usize, tiles: usize) -> usize {
-    tiles.min(2 * BLOCK / lanes)
-}
+/// Numbers of samples and tiles that a block sums over at most.
+const DEPTH: usize = 2 * BLOCK;
 
 /// Numbers of the transformed gradients of a block, of its inputs, and of the sums.
-fn parts(scheme: Scheme, from: &Map, to: &Map, groups: usize) -> [usize; 3] {
+fn parts(scheme: Scheme, from: &Map, to: &Map, samples: usize) -> [usize; 3] {
     let [inputs, outputs] = [row_stride(from.shape[0], from.lanes), to.shape[0]];
-    let depth = most(from.lanes, Tiles::of(to, scheme.out()).count(groups)) * from.lanes;
+    let depth = DEPTH.min(Tiles::of(to, scheme.out(), samples).count() * from.lanes) + from.lanes;
     [outputs * depth, inputs * depth, outputs * inputs].map(|part| scheme.points() * apart(part))
 }
 
 /// Numbers of working memory that the gradient between these maps needs.
-pub(crate) fn scratch(scheme: Scheme, from: &Map, to: &Map, groups: usize) -> usize {
-    parts(scheme, from, to, groups).iter().sum()
+pub(crate) fn scratch(scheme: Scheme, from: &Map, to: &Map, samples: usize) -> usize {
+    parts(scheme, from, to, samples).iter().sum()
 }
 
 impl WeightGradient<'_> {
@@ -50,16 +48,17 @@ impl WeightGradient<'_> {
     /// When a slice is too short for its map.
     pub(crate) fn run(self, isa: Isa) {
         let [inputs, outputs] = [self.from.shape[0], self.to.shape[0]];
+        let groups = self.samples.div_ceil(isa.lanes());
         assert_eq!(
             self.gradient.len(),
             inputs * outputs * self.scheme.kernel().pow(2),
             "one kernel per pair"
         );
-        assert!(self.x.len() >= self.groups * self.from.group(), "all groups of the input");
-        assert!(self.dy.len() >= self.groups * self.to.group(), "all groups of the output");
+        assert!(self.x.len() >= groups * self.from.group(), "all groups of the input");
+        assert!(self.dy.len() >= groups * self.to.group(), "all groups of the output");
         assert!([self.from.lanes, self.to.lanes] == [isa.lanes(); 2], "maps of this set's registers");
         assert!(
-            self.scratch.len() >= scratch(self.scheme, &self.from, &self.to, self.groups),
+            self.scratch.len() >= scratch(self.scheme, &self.from, &self.to, self.samples),
             "working memory"
         );
         isa.run(self);
@@ -82,32 +81,29 @@ impl WeightGradient<'_> {
     #[inline(always)]
     fn tiled<V: Vector, const A: usize, const M: usize, const R: usize>(mut self) {
         let [inputs, outputs] = [row_stride(self.from.shape[0], V::LANES), self.to.shape[0]];
-        let [of_outputs, of_inputs, _] = parts(self.scheme, &self.from, &self.to, self.groups);
+        let [of_outputs, of_inputs, _] = parts(self.scheme, &self.from, &self.to, self.samples);
         let dm = self.scratch.as_mut_ptr();
         // SAFETY: `run` checked that the working memory has all parts.
         let (v, du) = unsafe { (dm.add(of_outputs), dm.add(of_outputs + of_inputs)) };
-        let tiles = Tiles::of(&self.to, M);
-        let count = tiles.count(self.groups);
-        let most = most(V::LANES, count);
+        let tiles = Tiles::of(&self.to, M, self.samples);
         let mut first = 0;
-        while first < count {
-            let columns = most.min(count - first);
-            let mut block = [Tile::default(); BLOCK / 2];
-            for (n, tile) in block[..columns].iter_mut().enumerate() {
-                *tile = tiles.tile(first + n);
-            }
-            let depth = columns * V::LANES;
-            let (dm_apart, v_apart) = (apart(outputs * depth), apart(inputs * depth));
+        while first < tiles.count() {
+            let block = tiles.block(first, |samples| DEPTH / samples);
+            let depth = block.tiles().len() * block.samples;
+            // The last tile is written as whole registers, too.
+            let rows = depth + V::LANES;
+            let (dm_apart, v_apart) = (apart(outputs * rows), apart(inputs * rows));
             // SAFETY: `run` checked that the maps lie in their slices and that there is room for every block.
             unsafe {
-                self.transform_gradients::<V, A, M>(&block[..columns], dm, dm_apart);
-                self.transform_inputs::<V, A>(&block[..columns], v, v_apart);
+                self.transform_gradients::<V, A, M>(&block, rows, dm, dm_apart);
+                self.transform_inputs::<V, A>(&block, rows, v, v_apart);
                 for point in 0..A * A {
                     let shape = Shape {
                         rows: outputs,
                         depth,
                         columns: inputs / V::LANES,
-                        a_row: depth,
+                        b_rows: rows,
+                        a_row: rows,
                         c_row: Some(inputs),
                         adds: first > 0,
                     };
@@ -115,7 +111,7 @@ impl WeightGradient<'_> {
                     multiply::<V>(shape, dm, v, du.add(point * apart(outputs * inputs)));
                 }
             }
-            first += columns;
+            first += block.tiles().len();
         }
         // SAFETY: all sums are complete.
         unsafe { self.transform_sums::<V, A, R>(du) };
@@ -125,19 +121,21 @@ impl WeightGradient<'_> {
     #[inline(always)]
     unsafe fn transform_gradients<V: Vector, const A: usize, const M: usize>(
         &self,
-        tiles: &[Tile],
+        block: &Block,
+        rows: usize,
         dm: *mut f32,
         apart: usize,
     ) {
         let mut spare = [0f32; 16 * 16];
-        for (column, tile) in tiles.iter().enumerate() {
+        // A tile's samples follow those of the tile before it, and are written over its other lanes.
+        for (n, tile) in block.tiles().iter().enumerate() {
             let square = Square::new(&self.to, M, tile.group, tile.y as isize, tile.x as isize);
             for channel in 0..self.to.shape[0] {
                 // SAFETY: by the caller's contract.
                 unsafe {
                     let (pixels, row) =
                         square.read::<V, M>(&self.to, channel, self.dy.as_ptr(), spare.as_mut_ptr());
-                    let to = dm.add((channel * tiles.len() + column) * V::LANES);
+                    let to = dm.add(channel * rows + n * block.samples);
                     output_gradient::<V, A, M>(pixels, row, to, apart);
                 }
             }
@@ -146,13 +144,19 @@ impl WeightGradient<'_> {
 
     /// Bᵀ d B of every tile, channels beside each other: depth (tile, lane), column c.
     #[inline(always)]
-    unsafe fn transform_inputs<V: Vector, const A: usize>(&self, tiles: &[Tile], v: *mut f32, apart: usize) {
+    unsafe fn transform_inputs<V: Vector, const A: usize>(
+        &self,
+        block: &Block,
+        rows: usize,
+        v: *mut f32,
+        apart: usize,
+    ) {
         let mut spare = [0f32; 36 * 16];
         let mut registers = [0f32; 36 * 16 * 16];
-        let (inputs, depth) = (self.from.shape[0], tiles.len() * V::LANES);
+        let inputs = self.from.shape[0];
         let columns = row_stride(inputs, V::LANES) / V::LANES;
         let square_size = V::LANES * V::LANES;
-        for (number, tile) in tiles.iter().enumerate() {
+        for (n, tile) in block.tiles().iter().enumerate() {
             let (y, x) = (tile.y as isize - self.pad as isize, tile.x as isize - self.pad as isize);
             let square = Square::new(&self.from, A, tile.group, y, x);
             for column in 0..columns {
@@ -168,8 +172,8 @@ impl WeightGradient<'_> {
                             square.read::<V, A>(&self.from, channel, self.x.as_ptr(), spare.as_mut_ptr());
                         input::<V, A>(pixels, row, registers.as_mut_ptr().add(lane * V::LANES), square_size);
                     }
-                    let to = v.add(place::<V>(depth, columns, number * V::LANES, column));
-                    let step = place::<V>(depth, columns, 1, column) - place::<V>(depth, columns, 0, column);
+                    let to = v.add(place::<V>(rows, columns, n * block.samples, column));
+                    let step = place::<V>(rows, columns, 1, column) - place::<V>(rows, columns, 0, column);
                     for point in 0..A * A {
                         let from = registers.as_ptr().add(point * square_size);
                         V::transpose(from, V::LANES, to.add(point * apart), step);

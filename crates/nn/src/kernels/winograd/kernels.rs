@@ -1,5 +1,5 @@
 //! The kernels of a convolution, transformed: U[point][row, column], whose rows are what the product makes and whose columns
-//! what it reads: outputs and inputs, or for dx inputs and outputs, with every kernel turned by 180 degrees.
+//! what it reads: outputs and inputs, or for dx inputs and outputs.
 
 use super::apart;
 use super::transforms::kernel;
@@ -11,15 +11,15 @@ pub(super) struct Kernels<'a> {
     pub(super) weights: &'a [f32],
     pub(super) outputs: usize,
     pub(super) inputs: usize,
-    /// Whether they are to be turned and exchanged.
-    pub(super) turned: bool,
+    /// Whether rows are inputs.
+    pub(super) exchanged: bool,
 }
 
 impl Kernels<'_> {
     /// Rows and columns of a point's matrix.
     #[inline(always)]
     pub(super) fn sides(&self) -> [usize; 2] {
-        if self.turned { [self.inputs, self.outputs] } else { [self.outputs, self.inputs] }
+        if self.exchanged { [self.inputs, self.outputs] } else { [self.outputs, self.inputs] }
     }
 
     /// Transforms them; the lanes of a register are columns.
@@ -31,7 +31,7 @@ impl Kernels<'_> {
         let [rows, columns] = self.sides();
         let (stride, area) = (row_stride(columns, V::LANES), R * R);
         let points = apart(rows * stride);
-        let (of_row, of_column) = match self.turned {
+        let (of_row, of_column) = match self.exchanged {
             true => (area, self.inputs * area),
             false => (self.inputs * area, area),
         };
@@ -43,9 +43,8 @@ impl Kernels<'_> {
                     for lane in 0..V::LANES.min(columns - first) {
                         let start = row * of_row + (first + lane) * of_column;
                         for tap in 0..area {
-                            let place = if self.turned { area - 1 - tap } else { tap };
                             // SAFETY: the kernel is one of those that the weights hold.
-                            taps[place][lane] = unsafe { *self.weights.get_unchecked(start + tap) };
+                            taps[tap][lane] = unsafe { *self.weights.get_unchecked(start + tap) };
                         }
                     }
                     let mut g = [[V::splat(0.0); R]; R];

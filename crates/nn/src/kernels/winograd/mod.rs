@@ -5,7 +5,7 @@
 //! ```text
 //! y = Aᵀ [ Σ_c U_c ⊙ V_c ] A      U = G g Gᵀ of the kernel g,  V = Bᵀ d B of the tile's input d
 //! dg = Gᵀ [ Σ (A dy Aᵀ) ⊙ V ] G   over tiles and samples: the transpose of the same map
-//! dx: the convolution of dy with kernels turned by 180 degrees and in and out exchanged
+//! dx = B [ Σ_o U_o ⊙ (A dy Aᵀ)_o ] Bᵀ   likewise; tiles overlap and are added
 //! ```
 //!
 //! A, B and G follow from interpolation points p_i (rows i; the last row is the point at infinity):
@@ -33,8 +33,10 @@
 //! A register is one pixel of all samples of a group, so the transforms are plain arithmetic on registers. Tiles of all
 //! groups are columns. A block of columns is transformed, multiplied point by point, and transformed back, within the cache.
 
+mod columns;
 pub(crate) mod convolution;
 pub(crate) mod gradient;
+pub(crate) mod input_gradient;
 mod kernels;
 mod panels;
 mod tiles;

@@ -24,12 +24,14 @@ pub(super) fn place<V: Vector>(rows: usize, columns: usize, row: usize, column: 
     (panel * rows + row * wide + within) * V::LANES
 }
 
-/// Sizes of a product, and how many numbers apart the rows of `a` and of `c` are. `c_row` of none: `c` lies in panels, too.
+/// Sizes of a product, the rows that a panel of `b` has room for, and how many numbers apart the rows of `a` and of `c` are.
+/// `c_row` of none: `c` lies in panels, too.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     pub(super) rows: usize,
     pub(super) depth: usize,
     pub(super) columns: usize,
+    pub(super) b_rows: usize,
     pub(super) a_row: usize,
     pub(super) c_row: Option<usize>,
     pub(super) adds: bool,
@@ -47,7 +49,7 @@ pub(super) unsafe fn multiply<V: Vector>(shape: Shape, a: *const f32, b: *const 
         let c_row = shape.c_row.unwrap_or(wide * V::LANES);
         // SAFETY: by this function's contract.
         unsafe {
-            let b = b.add(first * shape.depth * V::LANES);
+            let b = b.add(first * shape.b_rows * V::LANES);
             let c = match shape.c_row {
                 None => c.add(first * shape.rows * V::LANES),
                 Some(_) => c.add(first * V::LANES),

@@ -2,6 +2,7 @@
 
 use super::convolution::{self, Convolution};
 use super::gradient::{self, WeightGradient};
+use super::input_gradient::{self, InputGradient};
 use super::*;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
@@ -115,18 +116,17 @@ fn check(case: &Case, isa: Isa) {
 
     let mut c = Aligned::zeros(groups * to.group());
     c.fill(9.0);
-    let mut scratch = Aligned::zeros(convolution::scratch(scheme, &from, &to, groups));
+    let mut scratch = Aligned::zeros(convolution::scratch(scheme, &from, &to, samples));
     scratch.fill(f32::NAN);
     Convolution {
         scheme,
         weights: &w,
-        turned: false,
-        b: &xs,
+        x: &xs,
         from,
-        c: &mut c,
+        y: &mut c,
         to,
-        pad: pad as isize,
-        groups,
+        pad,
+        samples,
         start: Start::Bias(&bias),
         relu: true,
         scratch: &mut scratch,
@@ -141,32 +141,33 @@ fn check(case: &Case, isa: Isa) {
     let inside = samples % lanes == 0;
     assert!(!inside || c.iter().all(|number| *number == 9.0), "the border is as it was");
 
-    let mut c = xs.clone();
-    let mut scratch = Aligned::zeros(convolution::scratch(scheme, &to, &from, groups));
-    scratch.fill(f32::NAN);
-    Convolution {
-        scheme,
-        weights: &w,
-        turned: true,
-        b: &dys,
-        from: to,
-        c: &mut c,
-        to: from,
-        pad: kernel as isize - 1 - pad as isize,
-        groups,
-        start: Start::Add,
-        relu: false,
-        scratch: &mut scratch,
+    for adds in [false, true] {
+        let mut c = xs.clone();
+        let mut scratch = Aligned::zeros(input_gradient::scratch(scheme, &to, &from, samples));
+        scratch.fill(f32::NAN);
+        InputGradient {
+            scheme,
+            weights: &w,
+            dy: &dys,
+            from: to,
+            dx: &mut c,
+            to: from,
+            pad,
+            samples,
+            adds,
+            scratch: &mut scratch,
+        }
+        .run(isa);
+        let size = largest(&dx);
+        for at in every(&from) {
+            let at = place(&from, at);
+            near("dx", c[at], dx[at].0 + if adds { f64::from(xs[at]) } else { 0.0 }, size);
+            c[at] = 0.0;
+        }
+        assert!(c.iter().all(|number| *number == 0.0), "borders and lanes without a sample stay zero");
     }
-    .run(isa);
-    let size = largest(&dx);
-    for at in every(&from) {
-        let at = place(&from, at);
-        near("dx", c[at], dx[at].0 + f64::from(xs[at]), size);
-    }
-
     let mut gradient = vec![9.0; w.len()];
-    let mut scratch = Aligned::zeros(gradient::scratch(scheme, &from, &to, groups));
+    let mut scratch = Aligned::zeros(gradient::scratch(scheme, &from, &to, samples));
     scratch.fill(f32::NAN);
     WeightGradient {
         scheme,
@@ -175,7 +176,7 @@ fn check(case: &Case, isa: Isa) {
         dy: &dys,
         to,
         pad,
-        groups,
+        samples,
         gradient: &mut gradient,
         scratch: &mut scratch,
     }
@@ -242,11 +243,23 @@ fn errors(scheme: Scheme, isa: Isa) -> (f64, f64) {
         plain[output] += w[weight] * xs[input];
     });
     let mut y = Aligned::zeros(to.group());
-    let mut scratch = Aligned::zeros(convolution::scratch(scheme, &from, &to, 1));
+    let mut scratch = Aligned::zeros(convolution::scratch(scheme, &from, &to, samples));
     let (weights, start) = (&w[..], Start::Zero);
-    let (b, c, scratch) = (&xs[..], &mut y[..], &mut scratch[..]);
-    let (turned, pad, groups, relu) = (false, 0, 1, false);
-    Convolution { scheme, weights, turned, b, from, c, to, pad, groups, start, relu, scratch }.run(isa);
+    let (pad, relu) = (0, false);
+    Convolution {
+        scheme,
+        weights,
+        x: &xs,
+        from,
+        y: &mut y,
+        to,
+        pad,
+        samples,
+        start,
+        relu,
+        scratch: &mut scratch,
+    }
+    .run(isa);
     let root = |found: &[f32]| {
         let squares = found.iter().zip(&exact).map(|(found, exact)| (f64::from(*found) - exact).powi(2));
         squares.sum::<f64>().sqrt()

@@ -1,5 +1,6 @@
 //! Where a convolution's tiles lie in a map.
 
+use super::BLOCK;
 use crate::kernels::vector::Vector;
 use crate::map::Map;
 
@@ -9,6 +10,8 @@ pub(super) struct Tiles {
     out: usize,
     down: usize,
     across: usize,
+    samples: usize,
+    lanes: usize,
 }
 
 /// A tile: its group and its first output.
@@ -19,20 +22,45 @@ pub(super) struct Tile {
     pub(super) x: usize,
 }
 
+/// Tiles that are transformed together, all with the same number of samples.
+pub(super) struct Block {
+    tiles: [Tile; 2 * BLOCK],
+    count: usize,
+    /// Lanes of each tile that hold samples, the first ones.
+    pub(super) samples: usize,
+}
+
+impl Block {
+    pub(super) fn tiles(&self) -> &[Tile] {
+        &self.tiles[..self.count]
+    }
+}
+
 impl Tiles {
-    pub(super) fn of(map: &Map, out: usize) -> Self {
-        Self { out, down: map.shape[1].div_ceil(out), across: map.shape[2].div_ceil(out) }
+    pub(super) fn of(map: &Map, out: usize, samples: usize) -> Self {
+        let [down, across] = [map.shape[1], map.shape[2]].map(|side| side.div_ceil(out));
+        Self { out, down, across, samples, lanes: map.lanes }
     }
 
-    pub(super) fn count(&self, groups: usize) -> usize {
-        groups * self.down * self.across
+    pub(super) fn count(&self) -> usize {
+        self.samples.div_ceil(self.lanes) * self.down * self.across
     }
 
-    /// The n-th tile.
+    /// The tiles from number `first` on: at most as many as `most` says for their number of samples.
     #[inline(always)]
-    pub(super) fn tile(&self, n: usize) -> Tile {
-        let (row, x) = (n / self.across, n % self.across * self.out);
-        Tile { group: row / self.down, y: row % self.down * self.out, x }
+    pub(super) fn block(&self, first: usize, most: impl Fn(usize) -> usize) -> Block {
+        let whole = self.samples / self.lanes * self.down * self.across;
+        let (samples, end) = match first < whole {
+            true => (self.lanes, whole),
+            false => (self.samples % self.lanes, self.count()),
+        };
+        let count = most(samples).min(end - first);
+        let mut tiles = [Tile::default(); 2 * BLOCK];
+        for (n, tile) in tiles[..count].iter_mut().enumerate() {
+            let (row, x) = ((first + n) / self.across, (first + n) % self.across * self.out);
+            *tile = Tile { group: row / self.down, y: row % self.down * self.out, x };
+        }
+        Block { tiles, count, samples }
     }
 }
 

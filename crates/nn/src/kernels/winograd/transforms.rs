@@ -109,6 +109,57 @@ fn interpolating<V: Vector, const A: usize>(d: [V; A]) -> [V; A] {
     out
 }
 
+/// B m: the transpose of the above.
+#[inline(always)]
+fn interpolated<V: Vector, const A: usize>(m: [V; A]) -> [V; A] {
+    let mut out = m;
+    let (plus, minus) = (m[1].plus(m[2]), m[1].less(m[2]));
+    if A == 4 {
+        out[0] = V::splat(0.0).less(m[0]);
+        out[1] = minus.less(m[3]);
+        out[2] = plus.plus(m[0]);
+        return out;
+    }
+    let sum = V::splat(square::<A>(0) + square::<A>(1));
+    let [of_first, of_second] = [V::splat(square::<A>(1)), V::splat(square::<A>(0))];
+    let minus = minus.times(V::splat(point::<A>(0)));
+    let (plus2, minus2) = (m[3].plus(m[4]), m[3].less(m[4]).times(V::splat(point::<A>(1))));
+    let (first, last) = (m[0], m[5]);
+    out[1] = last.less_product(minus, of_first).less_product(minus2, of_second);
+    out[2] =
+        V::splat(0.0).less_product(first, sum).less_product(plus, of_first).less_product(plus2, of_second);
+    out[3] = minus.plus(minus2).less_product(last, sum);
+    out[4] = first.plus(plus).plus(plus2);
+    out
+}
+
+/// dx = B m Bᵀ, the tile's part of the gradient of its input.
+///
+/// # Safety
+/// The points must be readable.
+#[inline(always)]
+pub(super) unsafe fn input_gradient<V: Vector, const A: usize>(
+    from: *const f32,
+    apart: usize,
+) -> [[V; A]; A] {
+    let mut half = [[V::splat(0.0); A]; A];
+    for j in 0..A {
+        let mut column = [V::splat(0.0); A];
+        for i in 0..A {
+            // SAFETY: by this function's contract.
+            column[i] = unsafe { V::load(from.add((i * A + j) * apart)) };
+        }
+        let column = interpolated(column);
+        for i in 0..A {
+            half[i][j] = column[i];
+        }
+    }
+    for i in 0..A {
+        half[i] = interpolated(half[i]);
+    }
+    half
+}
+
 /// V = Bᵀ d B, from pixels whose rows are `row` numbers apart to points that are `apart` numbers apart.
 ///
 /// # Safety
