@@ -4,6 +4,7 @@ use crate::cpu::CpuError;
 use crate::flow::{Flow, Node};
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
+use crate::layers::algorithm::Algorithms;
 use crate::layers::avgpool::AveragePool;
 use crate::layers::batchnorm::{BatchNorm, Tensors};
 use crate::layers::conv::{Conv, Window};
@@ -55,6 +56,7 @@ impl Bound {
                 samples: 0,
                 values: maps.iter().map(|map| Aligned::zeros(groups * map.group())).collect(),
                 gradients: sizes.iter().map(|size| Aligned::zeros(groups * size)).collect(),
+                scratch: Aligned::zeros(scratch(flow, &maps, groups)),
             },
             input: port(0, Write::Skip),
             output: port(flow.end, Write::Set),
@@ -66,6 +68,7 @@ impl Bound {
     pub(crate) fn free(&mut self) {
         self.layers = Vec::new();
         (self.buffers.values, self.buffers.gradients, self.capacity) = (Vec::new(), Vec::new(), 0);
+        self.buffers.scratch = Aligned::default();
     }
 }
 
@@ -88,21 +91,37 @@ pub(crate) fn bytes(flow: &Flow, isa: Isa, capacity: usize) -> u128 {
         .nodes
         .iter()
         .map(|node| {
-            LAYER + layer_bytes(&node.kind, &maps[node.input], &maps[node.output], node.input == 0, groups)
+            LAYER + layer_bytes(&node.kind, &maps[node.input], &maps[node.output], written(node), groups)
         })
         .sum();
-    4 * numbers * groups as u128 + layers
+    4 * (numbers * groups as u128 + scratch(flow, &maps, groups) as u128) + layers
+}
+
+/// Whether a node writes the gradient of its input: all but those that read the data.
+fn written(node: &Node) -> Write {
+    if node.input == 0 { Write::Skip } else { Write::Set }
+}
+
+/// Numbers of the working memory that all layers share.
+fn scratch(flow: &Flow, maps: &[Map], groups: usize) -> usize {
+    let of = |node: &Node| {
+        let (input, output) = (&maps[node.input], &maps[node.output]);
+        let algorithms =
+            window(&node.kind).map(|window| Algorithms::of(input, output, window, written(node)));
+        algorithms.map_or(0, |algorithms| algorithms.scratch(input, output, groups * input.lanes))
+    };
+    flow.nodes.iter().map(of).max().unwrap_or(0)
 }
 
 /// Bytes of a layer besides its buffers and tables, and of three allocations around it, at most.
 const LAYER: u128 = 512;
 
-/// Bytes of the buffers and tables that a layer itself holds. `first` says that its input has no gradient.
-fn layer_bytes(kind: &Kind, input: &Map, output: &Map, first: bool, groups: usize) -> u128 {
+/// Bytes of the buffers and tables that a layer itself holds. `write` says how the gradient of its input is written.
+fn layer_bytes(kind: &Kind, input: &Map, output: &Map, write: Write, groups: usize) -> u128 {
     match kind {
         Kind::Conv { .. } => {
             let window = window(kind).expect("a convolution has a window");
-            Conv::bytes(input, output, window, first, groups)
+            Conv::bytes(input, output, window, write, groups)
         }
         Kind::Linear { .. } => Linear::bytes(input, output, groups),
         Kind::Dropout { .. } => 4 * groups as u128 * output.group() as u128,

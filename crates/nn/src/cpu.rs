@@ -2,7 +2,7 @@
 
 use crate::bind::{self, Bound};
 use crate::flow::Flow;
-use crate::kernels::isa::{Isa, Work};
+use crate::kernels::isa::{InstructionsError, Isa, Work};
 use crate::kernels::vector::Vector;
 use crate::layers::Mode;
 use crate::loss::{Terms, cross_entropy, prediction, probabilities};
@@ -39,6 +39,9 @@ pub enum CpuError {
     /// The layers do not fit together.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// The environment asks for instructions that this machine does not have.
+    #[error(transparent)]
+    Instructions(#[from] InstructionsError),
     /// The network takes samples of another shape.
     #[error("the network takes {}, but the data set's samples are {}", size(*.network), size(*.samples))]
     Shape {
@@ -68,10 +71,9 @@ fn size(shape: Shape) -> String {
 }
 
 impl Cpu {
-    /// A trainer of `network` on `samples`, with the best instructions that this machine has.
+    /// A trainer of `network` on `samples`, with the [`instructions`](crate::instructions) of this machine.
     pub fn new(network: &Network, samples: Arc<Samples>) -> Result<Self, CpuError> {
-        let isa = Isa::available().pop().expect("plain numbers are always available");
-        Self::with(network, samples, isa)
+        Self::with(network, samples, Isa::chosen()?)
     }
 
     /// Bytes that training this network in batches of up to `batch` samples takes, besides the samples: feature maps,
@@ -81,7 +83,8 @@ impl Cpu {
         batch: usize,
         optimizer: &Optimizer,
     ) -> Result<u128, NetworkError> {
-        let isa = Isa::available().pop().expect("plain numbers are always available");
+        // Instructions that do not exist are an error of the trainer itself.
+        let isa = Isa::chosen().unwrap_or_else(|_| Isa::best());
         let (flow, layout) = (Flow::of(network)?, Layout::of(network)?);
         let model = 4 * (3 * layout.len() + (1 + optimizer.vectors()) * layout.trainable()) as u128;
         Ok(model + bind::bytes(&flow, isa, batch.max(EVALUATION_BATCH)))

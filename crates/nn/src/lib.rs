@@ -33,8 +33,8 @@ mod map;
 pub mod models;
 
 pub use cpu::{Cpu, CpuError};
+pub use kernels::isa::{InstructionsError, instructions};
 
-/// Version of the kernels: models that were trained with another one have other bits, from the same seed.
-///
-/// 1 multiplies directly.
-pub const KERNELS: u32 = 1;
+/// Version of the kernels: models that were trained with another one have other bits, from the same seed. 1 had direct convolutions
+/// only, 2 has Winograd convolutions, too.
+pub const KERNELS: u32 = 2;

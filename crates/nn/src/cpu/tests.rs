@@ -38,7 +38,7 @@ fn the_memory_of_training_has_everything_that_the_layers_hold() {
     let [narrow, wide] = [1000, 2000].map(|units| bytes(&[&format!("linear {units}"), "linear"], [3, 1, 1]));
     // Per unit: value, gradient and copy of 64 samples; 3 x (1 + 2) + 1 weights in 3 copies and 2 vectors; two taps.
     // One more place for every register of units.
-    let places = 8 * 1000 / Isa::available().pop().unwrap().lanes() as u128;
+    let places = 8 * 1000 / Isa::chosen().unwrap().lanes() as u128;
     let unit = 4 * 3 * 64 + 4 * 5 * 6 + 2 * 8;
     assert!((wide - narrow).abs_diff(1000 * unit + places) <= 8, "{narrow} {wide}");
     let dropout = bytes(&["linear 1000", "dropout 0.5", "linear"], [3, 1, 1]) - narrow;
@@ -47,7 +47,7 @@ fn the_memory_of_training_has_everything_that_the_layers_hold() {
     // A place of eight bytes per pixel and group of samples, of each convolution and of dx of the second one.
     let conv = bytes(&["conv 1 1x1", "conv 1 1x1", "flatten", "linear"], [1, 50, 50]);
     let pooled = bytes(&["conv 1 1x1", "flatten", "linear"], [1, 50, 50]);
-    let groups = 64 / Isa::available().pop().unwrap().lanes() as u128;
+    let groups = 64 / Isa::chosen().unwrap().lanes() as u128;
     assert!(conv - pooled >= 4 * 64 * 2500 + 2 * 8 * groups * 2500, "{conv} {pooled}");
 }
 

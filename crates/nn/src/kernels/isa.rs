@@ -1,10 +1,14 @@
-//! The instruction set, chosen once at run time; a plain build runs at full speed anywhere.
+//! The instruction set, chosen at run time; a plain build runs at full speed anywhere.
+//!
+//! It is the best one that the machine has, or the one that the environment variable `FEDTVD_INSTRUCTIONS` names: results
+//! depend on it, so that a result made on a machine with fewer instructions can be repeated on one with more.
 
 #[cfg(target_arch = "aarch64")]
 use super::neon::Neon;
 use super::vector::{Plain, Vector};
 #[cfg(target_arch = "x86_64")]
 use super::x86::{Avx2, Avx512};
+use thiserror::Error;
 
 /// Work that is compiled once per instruction set.
 ///
@@ -33,7 +37,47 @@ enum Set {
     Neon,
 }
 
+/// The environment variable that names the instruction set to use.
+const VARIABLE: &str = "FEDTVD_INSTRUCTIONS";
+
+/// The environment asks for instructions that this machine does not have, or that do not exist.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{VARIABLE} is {asked}, which is not one of the instruction sets of this machine: {available}")]
+pub struct InstructionsError {
+    asked: String,
+    available: String,
+}
+
+/// The instruction set that trainers use: the one that `FEDTVD_INSTRUCTIONS` names (plain, avx2, avx512 or neon), or the
+/// best one of this machine. Part of what results depend on.
+pub fn instructions() -> Result<&'static str, InstructionsError> {
+    Isa::chosen().map(Isa::name)
+}
+
 impl Isa {
+    /// The set to use: what the environment asks for, or the best one.
+    pub(crate) fn chosen() -> Result<Self, InstructionsError> {
+        let asked = std::env::var_os(VARIABLE);
+        Self::of(asked.map(|asked| asked.to_string_lossy().into_owned()))
+    }
+
+    /// The set of this name, or the best one.
+    fn of(asked: Option<String>) -> Result<Self, InstructionsError> {
+        let available = Self::available();
+        let Some(asked) = asked else {
+            return Ok(Self::best());
+        };
+        available.iter().find(|isa| isa.name() == asked).copied().ok_or_else(|| {
+            let names: Vec<&str> = available.iter().map(|isa| isa.name()).collect();
+            InstructionsError { asked, available: names.join(", ") }
+        })
+    }
+
+    /// The best one that this machine has.
+    pub(crate) fn best() -> Self {
+        Self::available().pop().expect("plain numbers are always available")
+    }
+
     /// What this machine has, the best one last.
     pub(crate) fn available() -> Vec<Self> {
         let mut sets = vec![Self(Set::Plain)];
@@ -111,4 +155,21 @@ fn with_avx2(work: impl Work) {
 #[target_feature(enable = "avx512f,avx2,fma")]
 fn with_avx512(work: impl Work) {
     work.run::<Avx512>();
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_environment_names_the_set_and_a_wrong_name_is_an_error_that_lists_the_right_ones() {
+        for isa in Isa::available() {
+            assert_eq!(Isa::of(Some(isa.name().to_owned())), Ok(isa));
+        }
+        assert_eq!(Isa::of(None).ok(), Isa::available().pop());
+        let error = Isa::of(Some("sse9".to_owned())).unwrap_err().to_string();
+        let start =
+            "FEDTVD_INSTRUCTIONS is sse9, which is not one of the instruction sets of this machine: plain, ";
+        assert!(error.starts_with(start), "{error}");
+    }
 }

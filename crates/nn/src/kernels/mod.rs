@@ -10,5 +10,6 @@ pub(crate) mod product;
 pub(crate) mod sums;
 pub(crate) mod vector;
 pub(crate) mod weights;
+pub(crate) mod winograd;
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -11,6 +11,8 @@ pub(crate) struct Neon(float32x4_t, float32x4_t);
 // contract.
 impl Vector for Neon {
     const LANES: usize = 8;
+    // Thirty-two of four lanes.
+    const REGISTERS: usize = 16;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
@@ -36,6 +38,21 @@ impl Vector for Neon {
     }
 
     #[inline(always)]
+    fn less_product(self, a: Self, b: Self) -> Self {
+        unsafe { Self(vfmsq_f32(self.0, a.0, b.0), vfmsq_f32(self.1, a.1, b.1)) }
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        unsafe { Self(vaddq_f32(self.0, other.0), vaddq_f32(self.1, other.1)) }
+    }
+
+    #[inline(always)]
+    fn times(self, other: Self) -> Self {
+        unsafe { Self(vmulq_f32(self.0, other.0), vmulq_f32(self.1, other.1)) }
+    }
+
+    #[inline(always)]
     fn less(self, other: Self) -> Self {
         unsafe { Self(vsubq_f32(self.0, other.0), vsubq_f32(self.1, other.1)) }
     }
@@ -57,5 +74,25 @@ impl Vector for Neon {
     #[inline(always)]
     fn sum(self) -> f32 {
         unsafe { vaddvq_f32(vaddq_f32(self.0, self.1)) }
+    }
+    #[inline(always)]
+    unsafe fn transpose(from: *const f32, from_row: usize, to: *mut f32, to_row: usize) {
+        // Four squares of 4 x 4, each read with its columns spread over four registers.
+        for (i, j) in [(0, 0), (0, 4), (4, 0), (4, 4)] {
+            unsafe {
+                let row = |k: usize| vld1q_f32(from.add((i + k) * from_row + j));
+                let (a, b, c, d) = (row(0), row(1), row(2), row(3));
+                let (ab, ba, cd, dc) =
+                    (vtrn1q_f32(a, b), vtrn2q_f32(a, b), vtrn1q_f32(c, d), vtrn2q_f32(c, d));
+                let pair = |low, high| (vreinterpretq_f64_f32(low), vreinterpretq_f64_f32(high));
+                let first = |(low, high)| vreinterpretq_f32_f64(vtrn1q_f64(low, high));
+                let second = |(low, high)| vreinterpretq_f32_f64(vtrn2q_f64(low, high));
+                let columns =
+                    [first(pair(ab, cd)), first(pair(ba, dc)), second(pair(ab, cd)), second(pair(ba, dc))];
+                for k in 0..4 {
+                    vst1q_f32(to.add((j + k) * to_row + i), columns[k]);
+                }
+            }
+        }
     }
 }

@@ -5,6 +5,9 @@ pub(crate) trait Vector: Copy {
     /// How many numbers it holds.
     const LANES: usize;
 
+    /// How many of them the machine has.
+    const REGISTERS: usize;
+
     /// The same number in every lane.
     fn splat(x: f32) -> Self;
 
@@ -39,6 +42,15 @@ pub(crate) trait Vector: Copy {
     /// self + a * b, rounded once where the hardware can.
     fn plus_product(self, a: Self, b: Self) -> Self;
 
+    /// self - a * b, rounded once where the hardware can.
+    fn less_product(self, a: Self, b: Self) -> Self;
+
+    /// self + other.
+    fn plus(self, other: Self) -> Self;
+
+    /// self * other.
+    fn times(self, other: Self) -> Self;
+
     /// self - other.
     fn less(self, other: Self) -> Self;
 
@@ -50,6 +62,22 @@ pub(crate) trait Vector: Copy {
 
     /// Sum of the lanes, always in the same order.
     fn sum(self) -> f32;
+
+    /// Exchanges rows and columns of a square of `LANES` x `LANES` numbers. Rows are `from_row` and `to_row` numbers apart.
+    ///
+    /// # Safety
+    /// All rows must be valid for reading or writing `LANES` numbers, and the squares must not overlap.
+    unsafe fn transpose(from: *const f32, from_row: usize, to: *mut f32, to_row: usize);
+}
+
+/// Exchanges rows and columns of a square of `LANES` x `LANES` numbers. Rows are `from_row` and `to_row` numbers apart.
+#[inline(always)]
+pub(crate) fn transpose<V: Vector>(from: &[f32], from_row: usize, to: &mut [f32], to_row: usize) {
+    let reach = |row: usize| (V::LANES - 1) * row + V::LANES;
+    assert!(from.len() >= reach(from_row) && to.len() >= reach(to_row), "the square lies in both slices");
+    assert!(from_row >= V::LANES && to_row >= V::LANES, "rows do not overlap");
+    // SAFETY: all rows lie in the slices, which do not overlap.
+    unsafe { V::transpose(from.as_ptr(), from_row, to.as_mut_ptr(), to_row) }
 }
 
 /// An array of numbers, for machines without any of the instruction sets below.
@@ -58,6 +86,7 @@ pub(crate) struct Plain<const N: usize>([f32; N]);
 
 impl<const N: usize> Vector for Plain<N> {
     const LANES: usize = N;
+    const REGISTERS: usize = 16;
 
     #[inline(always)]
     fn splat(x: f32) -> Self {
@@ -80,6 +109,30 @@ impl<const N: usize> Vector for Plain<N> {
     fn plus_product(mut self, a: Self, b: Self) -> Self {
         for lane in 0..N {
             self.0[lane] += a.0[lane] * b.0[lane];
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn less_product(mut self, a: Self, b: Self) -> Self {
+        for lane in 0..N {
+            self.0[lane] -= a.0[lane] * b.0[lane];
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn plus(mut self, other: Self) -> Self {
+        for lane in 0..N {
+            self.0[lane] += other.0[lane];
+        }
+        self
+    }
+
+    #[inline(always)]
+    fn times(mut self, other: Self) -> Self {
+        for lane in 0..N {
+            self.0[lane] *= other.0[lane];
         }
         self
     }
@@ -118,5 +171,58 @@ impl<const N: usize> Vector for Plain<N> {
             width /= 2;
         }
         sums[0]
+    }
+    #[inline(always)]
+    unsafe fn transpose(from: *const f32, from_row: usize, to: *mut f32, to_row: usize) {
+        for i in 0..N {
+            for j in 0..N {
+                // SAFETY: by the trait's contract.
+                unsafe { *to.add(j * to_row + i) = *from.add(i * from_row + j) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kernels::isa::{Isa, Work};
+    use crate::kernels::vector::Vector;
+
+    struct Check;
+
+    impl Work for Check {
+        fn run<V: Vector>(self) {
+            let n = V::LANES;
+            let from: Vec<f32> = (0..n * (n + 3)).map(|i| i as f32).collect();
+            let mut to = vec![-1.0; n * (n + 1)];
+            // SAFETY: both have n rows of n numbers.
+            unsafe { V::transpose(from.as_ptr(), n + 3, to.as_mut_ptr(), n + 1) };
+            for i in 0..n {
+                for j in 0..n {
+                    assert_eq!(to[j * (n + 1) + i], from[i * (n + 3) + j]);
+                }
+                assert_eq!(to[i * (n + 1) + n], -1.0);
+            }
+            let (a, b, c) = (V::of(&from[1..]), V::of(&from[n..]), V::splat(3.0));
+            let mut lanes = vec![0.0; n];
+            for (found, right) in [
+                (a.plus(b), [1.0, 1.0, 0.0]),
+                (a.less(b), [1.0, -1.0, 0.0]),
+                (a.plus_product(b, c), [1.0, 3.0, 0.0]),
+                (a.less_product(b, c), [1.0, -3.0, 0.0]),
+                (a.times(b), [0.0, 0.0, 1.0]),
+            ] {
+                found.put(&mut lanes);
+                for i in 0..n {
+                    let (a, b) = (from[1 + i], from[n + i]);
+                    assert_eq!(lanes[i], right[0] * a + right[1] * b + right[2] * a * b);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_instruction_set_computes_and_transposes_alike() {
+        Isa::available().into_iter().for_each(|isa| isa.run(Check));
     }
 }

@@ -24,6 +24,16 @@ use crate::map::{Map, Port, Write};
 use std::ops::Range;
 
 const EPSILON: f64 = 1e-5;
+
+/// Sums of a line that are taken side by side, because each addition has to wait for the one before it in its chain.
+const CHAINS: usize = 4;
+
+/// The sum of all chains.
+#[inline(always)]
+fn together<V: Vector>(chains: [V; CHAINS]) -> V {
+    chains[0].plus(chains[1]).plus(chains[2].plus(chains[3]))
+}
+
 const MOMENTUM: f64 = 0.1;
 
 /// Where a batch norm's tensors lie in the flat parameters.
@@ -167,7 +177,6 @@ impl Work for Moments<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
         let map = self.map;
-        let one = V::splat(1.0);
         for (channel, moments) in self.moments.iter_mut().enumerate() {
             let origin = self.x[map.line(0, channel, 0).start];
             let (mut sum, mut square) = (0.0, 0.0);
@@ -175,14 +184,23 @@ impl Work for Moments<'_> {
                 let lanes = V::LANES.min(self.samples - group * V::LANES);
                 let (mut sums, mut squares) = (Sums::default(), Sums::default());
                 for line in 0..map.shape[1] {
-                    let (mut s, mut q) = (V::splat(0.0), V::splat(0.0));
-                    for x in self.x[map.line(group, channel, line)].chunks_exact(V::LANES) {
-                        let x = V::of(x).less(V::splat(origin));
-                        s = s.plus_product(x, one);
-                        q = q.plus_product(x, x);
+                    let (mut s, mut q) = ([V::splat(0.0); CHAINS], [V::splat(0.0); CHAINS]);
+                    let line = &self.x[map.line(group, channel, line)];
+                    let mut parts = line.chunks_exact(CHAINS * V::LANES);
+                    for part in parts.by_ref() {
+                        for (n, x) in part.chunks_exact(V::LANES).enumerate() {
+                            let x = V::of(x).less(V::splat(origin));
+                            s[n] = s[n].plus(x);
+                            q[n] = q[n].plus_product(x, x);
+                        }
                     }
-                    sums.add(s);
-                    squares.add(q);
+                    for x in parts.remainder().chunks_exact(V::LANES) {
+                        let x = V::of(x).less(V::splat(origin));
+                        s[0] = s[0].plus(x);
+                        q[0] = q[0].plus_product(x, x);
+                    }
+                    sums.add(together(s));
+                    squares.add(together(q));
                 }
                 sum += sums.total(lanes);
                 square += squares.total(lanes);
@@ -258,6 +276,17 @@ impl Work for Backward<'_> {
     }
 }
 
+/// dy after the backward pass of a ReLU, if there is one, which stays in its place.
+#[inline(always)]
+fn masked<V: Vector>(place: &mut [f32], y: &[f32], relu: bool) -> V {
+    let mut dy = V::of(place);
+    if relu {
+        dy = dy.less(dy.where_equal(V::of(y), V::splat(0.0)));
+        dy.put(place);
+    }
+    dy
+}
+
 impl Backward<'_> {
     /// Σ dy and Σ dy h of a channel, after applying the ReLU's backward pass to dy and passing dy on to the shortcut.
     #[inline(always)]
@@ -265,25 +294,31 @@ impl Backward<'_> {
         let norm = self.norm;
         let (map, out) = (norm.input.map, norm.output.map);
         let Normaliser { mean, variance, .. } = norm.normalisers[channel];
-        let (mean, zero, one) = (V::splat(mean as f32), V::splat(0.0), V::splat(1.0));
+        let (mean, one) = (V::splat(mean as f32), V::splat(1.0));
         let (mut total, mut along) = (0.0, 0.0);
         for group in 0..self.samples.div_ceil(V::LANES) {
             for line in 0..map.shape[1] {
-                let x = self.x[map.line(group, channel, line)].chunks_exact(V::LANES);
                 let place = out.line(group, channel, line);
-                let y = self.y[place.clone()].chunks_exact(V::LANES);
-                let (mut s, mut a) = (V::splat(0.0), V::splat(0.0));
-                for ((x, y), place) in x.zip(y).zip(self.dy[place.clone()].chunks_exact_mut(V::LANES)) {
-                    let mut dy = V::of(place);
-                    if norm.relu {
-                        dy = dy.less(dy.where_equal(V::of(y), zero));
-                        dy.put(place);
+                let (mut s, mut a) = ([V::splat(0.0); CHAINS], [V::splat(0.0); CHAINS]);
+                let mut xs = self.x[map.line(group, channel, line)].chunks_exact(CHAINS * V::LANES);
+                let mut ys = self.y[place.clone()].chunks_exact(CHAINS * V::LANES);
+                let mut dys = self.dy[place.clone()].chunks_exact_mut(CHAINS * V::LANES);
+                for ((x, y), dy) in xs.by_ref().zip(ys.by_ref()).zip(dys.by_ref()) {
+                    for n in 0..CHAINS {
+                        let at = n * V::LANES..(n + 1) * V::LANES;
+                        let dy = masked::<V>(&mut dy[at.clone()], &y[at.clone()], norm.relu);
+                        s[n] = s[n].plus(dy);
+                        a[n] = a[n].plus_product(dy, V::of(&x[at]).less(mean));
                     }
-                    s = s.plus_product(dy, one);
-                    a = a.plus_product(dy, V::of(x).less(mean));
                 }
-                total += f64::from(s.sum());
-                along += f64::from(a.sum());
+                let rest = xs.remainder().chunks_exact(V::LANES).zip(ys.remainder().chunks_exact(V::LANES));
+                for ((x, y), dy) in rest.zip(dys.into_remainder().chunks_exact_mut(V::LANES)) {
+                    let dy = masked::<V>(dy, y, norm.relu);
+                    s[0] = s[0].plus(dy);
+                    a[0] = a[0].plus_product(dy, V::of(x).less(mean));
+                }
+                total += f64::from(together(s).sum());
+                along += f64::from(together(a).sum());
                 if let Some(port) = norm.added.filter(|port| port.write != Write::Skip) {
                     let to = self.dadded[port.map.line(group, channel, line)].chunks_exact_mut(V::LANES);
                     for (to, dy) in to.zip(self.dy[place].chunks_exact(V::LANES)) {
@@ -365,6 +400,7 @@ mod tests {
                 samples: 4,
                 values: vec![padded(list("x")), Aligned::zeros(lanes)],
                 gradients: vec![Aligned::zeros(lanes), padded(list("dy"))],
+                scratch: Aligned::default(),
             };
             let mut params = vec![number("gamma") as f32, number("beta") as f32, 0.0, 1.0];
             let tensors = Tensors { scale: 0..1, shift: 1..2, mean: 2..3, variance: 3..4, buffers: 2 };

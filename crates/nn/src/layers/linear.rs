@@ -9,8 +9,9 @@
 use super::relu::mask;
 use super::{Buffers, Layer, Mode, disjoint};
 use crate::kernels::aligned::Aligned;
-use crate::kernels::isa::Isa;
+use crate::kernels::isa::{Isa, Work};
 use crate::kernels::product::{Place, Product, Start, Table, Tap};
+use crate::kernels::vector::{Vector, transpose};
 use crate::map::{Map, Port, Write};
 use std::ops::Range;
 
@@ -113,7 +114,7 @@ impl Layer for Linear {
             }
         }
         let x = &buffers.values[self.input.value];
-        self.weight_gradient(x, dy, groups, &mut gradient[self.weight.clone()], isa);
+        self.weight_gradient(x, dy, buffers.samples, &mut gradient[self.weight.clone()], isa);
         if self.input.write != Write::Skip {
             let [dy, dx] = disjoint(&mut buffers.gradients, [self.output.gradient, self.input.gradient]);
             self.input_gradient(&params[self.weight.clone()], dy, dx, groups, isa);
@@ -122,9 +123,10 @@ impl Layer for Linear {
 }
 
 impl Linear {
-    fn weight_gradient(&mut self, x: &[f32], dy: &[f32], groups: usize, gradient: &mut [f32], isa: Isa) {
+    fn weight_gradient(&mut self, x: &[f32], dy: &[f32], samples: usize, gradient: &mut [f32], isa: Isa) {
         let (ins, outs, lanes) = (self.input.map.shape[0], self.output.map.shape[0], self.input.map.lanes);
-        transpose(&x[..groups * ins * lanes], ins, lanes, &mut self.rows);
+        let groups = samples.div_ceil(lanes);
+        isa.run(SampleBySample { x: &x[..groups * ins * lanes], units: ins, rows: &mut self.rows });
         if ins < lanes {
             return self.few_inputs(dy, groups, gradient);
         }
@@ -136,7 +138,7 @@ impl Linear {
             c_row: ins,
             rows: outs,
             table: &self.samples,
-            depth: groups * lanes,
+            depth: samples,
             count: self.samples.places.len(),
             start: Start::Zero,
             relu: false,
@@ -178,11 +180,25 @@ impl Linear {
 }
 
 /// From group, unit, lane to group, lane, unit.
-fn transpose(x: &[f32], units: usize, lanes: usize, rows: &mut [f32]) {
-    for (group, rows) in x.chunks_exact(units * lanes).zip(rows.chunks_exact_mut(units * lanes)) {
-        for (i, register) in group.chunks_exact(lanes).enumerate() {
-            for (lane, &x) in register.iter().enumerate() {
-                rows[lane * units + i] = x;
+struct SampleBySample<'a> {
+    x: &'a [f32],
+    units: usize,
+    rows: &'a mut [f32],
+}
+
+impl Work for SampleBySample<'_> {
+    #[inline(always)]
+    fn run<V: Vector>(self) {
+        let size = self.units * V::LANES;
+        let whole = self.units / V::LANES * V::LANES;
+        for (group, rows) in self.x.chunks_exact(size).zip(self.rows.chunks_exact_mut(size)) {
+            for first in (0..whole).step_by(V::LANES) {
+                transpose::<V>(&group[first * V::LANES..], V::LANES, &mut rows[first..], self.units);
+            }
+            for i in whole..self.units {
+                for lane in 0..V::LANES {
+                    rows[lane * self.units + i] = group[i * V::LANES + lane];
+                }
             }
         }
     }

@@ -1,5 +1,6 @@
 //! The layers, one file each: forward, backward, shapes.
 
+pub(crate) mod algorithm;
 pub(crate) mod avgpool;
 pub(crate) mod batchnorm;
 pub(crate) mod conv;
@@ -55,6 +56,8 @@ pub(crate) struct Buffers {
     pub(crate) samples: usize,
     pub(crate) values: Vec<Aligned>,
     pub(crate) gradients: Vec<Aligned>,
+    /// Working memory that one layer after the other uses.
+    pub(crate) scratch: Aligned,
 }
 
 impl Buffers {
