@@ -56,8 +56,8 @@ say() {
 # Hardened, with a bound so low that many honest updates are scaled down or rejected.
 settings=(--set split.clients=10 --set split.alpha=0.1 --set split.holdout=0.1 --set cohort.fraction=0.7
     --set strategy.mode=hardened --set strategy.screen=0.1 --set local.epochs=1 --set model.name=logistic --set "rounds=$rounds")
-# Some of the sites have fewer samples than a site trains on by default.
-echo "min-samples = 1" >"$folder/site.toml"
+# Some of the sites have fewer samples than a site trains on by default, and some strategies need label counts.
+printf '%s\n' 'min-samples = 1' 'statistics = ["distance", "released", "histogram"]' >"$folder/site.toml"
 names=()
 for number in 0 1 2 3 4 5 6 7 8 9; do
     names+=("client-00$number")

@@ -2,7 +2,7 @@
 """Keeps the runs of results/robustness.sh and makes the attack table of them. It needs Python 3.11 alone.
 
     results/robustness.py add RUNS OUT         adds the finished runs of a folder to OUT/runs.csv, and writes OUT/table.md
-    results/robustness.py complete SEED OUT    exits with 0 if OUT/runs.csv has all runs of a seed
+    results/robustness.py complete SEED ALPHA OUT    exits with 0 if OUT/runs.csv has all runs of a seed and skew
 """
 import collections
 import csv
@@ -109,7 +109,7 @@ def write(runs, out):
 
 def write_table(runs, out):
     cells, (alphas, rules, kinds, scales, seeds) = by_cell(runs), plan(out)
-    total = per_seed(out) * seeds
+    total = per_slice(out) * len(alphas) * seeds
     text = f"""# Attacks and robust rules
 
 Accuracy in per cent, the mean of the last 10 of 60 rounds and of {seeds} seeds, on the embedded subset of Fashion-MNIST: ten clients, all
@@ -127,15 +127,17 @@ run. [README.md](README.md) says what follows.
     (pathlib.Path(out) / "table.md").write_text(text)
 
 
-def per_seed(out):
-    alphas, rules, kinds, _, _ = plan(out)
-    return len(alphas) * len(rules) * (1 + 3 * len(kinds))
+def per_slice(out):
+    """Runs of one seed and skew."""
+    _, rules, kinds, _, _ = plan(out)
+    return len(rules) * (1 + 3 * len(kinds))
 
 
 def main():
     match sys.argv[1:]:
-        case ["complete", seed, out]:
-            sys.exit(sum(run.seed == int(seed) for run in kept(out)) < per_seed(out))
+        case ["complete", seed, alpha, out]:
+            done = sum((run.seed, run.alpha) == (int(seed), float(alpha)) for run in kept(out))
+            sys.exit(done < per_slice(out))
         case ["add", folder, out]:
             runs = {run[:5]: run for run in [*kept(out), *made(folder)]}.values()
             write(runs, out)

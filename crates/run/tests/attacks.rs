@@ -3,6 +3,7 @@
 
 use fedtvd_core::labels::Statistic;
 use fedtvd_core::round::{ClientFailure, RoundRecord, State, UpdatePart, Updates, plan};
+use fedtvd_core::rules::{Rule, Settings};
 use fedtvd_core::strategy;
 use fedtvd_core::stream::{Purpose, Stream};
 use fedtvd_core::train::{Samples, Values};
@@ -74,12 +75,18 @@ fn every_false_claim_passes_the_checks_of_every_strategy() {
             for reference in ["uniform", "aggregated", "[0.7, 0.2, 0.1, 0.0]"] {
                 let kind = format!("attack.kind={attack}");
                 let reference = format!("labels.reference={reference}");
-                let record =
-                    first_round(spec.name, &[&kind, &reference, "attack.clients=2", "attack.size=1003"]);
+                // A strategy that selects clients needs some to leave out.
+                let selects = (spec.build)(&Settings::defaults(spec)).rules().contains(&Rule::Selection);
+                let fraction = if selects { "cohort.fraction=0.9" } else { "cohort.fraction=1" };
+                let record = first_round(
+                    spec.name,
+                    &[&kind, &reference, "attack.clients=2", "attack.size=1003", fraction],
+                );
                 let failed = record.clients.iter().filter(|client| client.failure.is_some());
                 let failed: Vec<u32> = failed.map(|client| client.client).collect();
                 // Only an update with NaN is refused.
-                let expected: &[u32] = if attack == "nan" { &[0, 1] } else { &[] };
+                let asked = record.clients.iter().map(|client| client.client);
+                let expected: Vec<u32> = asked.filter(|client| attack == "nan" && *client < 2).collect();
                 assert_eq!(failed, expected, "{} under {attack}, {reference}: {record:?}", spec.name);
             }
         }
@@ -178,9 +185,16 @@ fn inner_product_manipulation_sends_the_reversed_mean_of_the_honest_changes() {
 
 #[test]
 fn liars_that_collude_are_honest_in_a_round_without_honest_clients() {
-    let (_, _, honest) = answers("fedavg", &[]);
+    // Two of six clients take part, and client 5 alone is honest.
+    let without = (1..20).map(|seed| format!("cohort.seed={seed}")).find(|seed| {
+        let (_, _, updates) = answers("fedavg", &["cohort.fraction=0.34", seed]);
+        updates.outcomes().iter().all(|outcome| outcome.client < 5)
+    });
+    let cohort = ["cohort.fraction=0.34", &without.unwrap()];
+    let (_, _, honest) = answers("fedavg", &cohort);
     for kind in ALL.iter().filter(|spec| spec.colludes) {
-        let (_, _, updates) = answers("fedavg", &[&format!("attack.kind={}", kind.name), "attack.clients=6"]);
+        let lie = [&format!("attack.kind={}", kind.name), "attack.clients=5"];
+        let (_, _, updates) = answers("fedavg", &[&cohort[..], &lie].concat());
         assert_eq!(updates.outcomes(), honest.outcomes(), "{}", kind.name);
     }
 }

@@ -68,6 +68,15 @@ fn liars_that_are_impossible_are_an_invalid_request() {
             "cohort.liars = 6 is more than the number of clients per round, 5",
         ),
         (
+            &["attack.kind=alie", "attack.clients=10"],
+            "attack.kind = alie is computed from a round's honest clients, and all 5 clients of a round lie; alie needs one that does \
+             not",
+        ),
+        (
+            &["attack.kind=inner-product", "attack.clients=5", "cohort.liars=5"],
+            "attack.kind = inner-product is computed from a round's honest clients, and all 5 clients of a round lie; inner-product needs one that does not",
+        ),
+        (
             &["attack.kind=false-evaluation"],
             "attack.kind = false-evaluation acts on evaluations by clients, and in a simulation the server evaluates; use \
              fedtvd join --attack false-evaluation in a federation whose server has no test set",
