@@ -145,6 +145,11 @@ impl Runner {
             _ => {}
         }
         if !settings.is_empty() {
+            let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
+            let found = checkpoints.find(&setup.layout, directory.lines()?.len() as u32)?;
+            if let Some(checkpoint) = &found.checkpoint {
+                fits(path, &experiment, &checkpoint.state)?;
+            }
             extend::apply(&directory, &config, &mut lines)?;
         }
         match directory.summary()? {

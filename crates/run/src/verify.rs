@@ -4,7 +4,7 @@ use crate::directory::checkpoint;
 use crate::directory::checkpoints;
 use crate::directory::digest;
 use crate::directory::{DirectoryError, Memories, RunDirectory};
-use crate::open::reopen;
+use crate::open::{fits, reopen};
 use crate::run_error::RunError;
 use crate::setup::Setup;
 use crate::simulation::{Resources, Workers, simulation};
@@ -130,7 +130,10 @@ pub fn verify(
         let nearer =
             checkpoints.iter().rev().find(|(round, _)| *round < target && *round > rounds.state().round);
         let nearer = nearer.filter(|_| !own_memories);
-        if let Some(saved) = nearer.and_then(|(_, place)| checkpoint::load(place, &setup.layout).ok()) {
+        if let Some(saved) = nearer
+            .and_then(|(_, place)| checkpoint::load(place, &setup.layout).ok())
+            .filter(|saved| fits(path, &experiment, &saved.state).is_ok())
+        {
             rounds.restore(saved.state, saved.memories);
         }
         while rounds.state().round < target {

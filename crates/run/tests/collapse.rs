@@ -320,6 +320,9 @@ fn a_model_that_never_learned_has_collapsed_if_its_loss_is_far_above_that_of_gue
     assert_eq!(alarms.iter().map(|(round, _)| *round).collect::<Vec<_>>(), [5]);
     assert_eq!(destroyed(0.1, 23.0), (vec![], None));
     assert_eq!(destroyed(0.3, 231.0).1, None, "it is better than guessing");
+    let mut spike = rounds([0.1; 6]);
+    spike[5].loss = Some(23.1);
+    assert_eq!(watched(&spike).1, None, "a single loss of ten times that of guessing");
     // A model that was good and is destroyed in the last round cannot be used.
     let mut lines = rounds([0.5, 0.6, 0.1]);
     lines[2].loss = Some(231.0);

@@ -54,6 +54,11 @@ pub fn close(
     let profiles: Vec<&Profile> = counted.iter().map(|candidate| candidate.profile).collect();
     let weighting = run.strategy.weighting.as_ref();
     let shares = hardened::shares(weighting, run.mode, &profiles, &state.reference, &mut next.weighting);
+    let (weighty, least) = (weighty(&shares.weight), run.strategy.combine.least_clients());
+    if weighty < least {
+        record.unchanged = Some(format!("{weighty} of {least} needed updates have a weight"));
+        return Ok((unchanged, record));
+    }
     let reports: Vec<Report> = counted.iter().map(|candidate| candidate.checked.report()).collect();
     let greatest_reach = hardened::greatest_reach(run, &reports);
     let mut accepted = Accepted::new(
@@ -91,6 +96,11 @@ pub fn close(
     }
     record.count(&shares, &combined.counted);
     Ok((next, record))
+}
+
+/// Number of clients with a weight.
+fn weighty(weights: &[f64]) -> usize {
+    weights.iter().filter(|weight| **weight > 0.0).count()
 }
 
 /// An update that was accepted on arrival.

@@ -30,14 +30,15 @@ const CAP: f64 = 0.4;
 /// Minimum number of clients that count in a round: with fewer, no cap could hold.
 pub const LEAST: usize = 3;
 
-/// How far the server may step beyond the clients' aggregate: as far as the median client moved.
+/// The longest step of a server that extrapolates: as far as the median client moved. Of two medians the lower one, so that half
+/// of the clients cannot set it.
 pub(crate) fn step_limit(mode: Mode, norms: &[f64]) -> f64 {
     match mode {
         Mode::Paper => f64::INFINITY,
         Mode::Hardened => {
             let mut sorted = norms.to_vec();
             sorted.sort_by(f64::total_cmp);
-            sorted[sorted.len() / 2]
+            sorted[(sorted.len() - 1) / 2]
         }
     }
 }

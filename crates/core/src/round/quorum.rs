@@ -63,8 +63,8 @@ pub struct IdleSelection {
 
 /// Fails if the rounds of this run over this number of clients leave its selection nothing to choose.
 pub fn check_selection(run: &Run, clients: usize) -> Result<(), IdleSelection> {
-    let cohort = cohort_size(run.fraction, clients);
-    let idle = cohort == 1 || cohort >= clients;
+    let cohort = cohort_size(run.fraction, clients).saturating_add(run.extra).min(clients);
+    let idle = cohort == 1 || cohort == clients;
     if run.strategy.selection.asks() == Ask::Nothing || !idle {
         return Ok(());
     }

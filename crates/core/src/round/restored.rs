@@ -3,7 +3,7 @@
 use crate::memory::{Array, Memory};
 use crate::round::enrolment::{self, Refusal};
 use crate::round::finite::{self, NotFinite};
-use crate::round::{Run, State};
+use crate::round::{ClientId, Run, State};
 use thiserror::Error;
 
 /// Why a state does not fit its run.
@@ -12,7 +12,10 @@ pub enum Misfit {
     /// A client of the roster that could not have been enrolled.
     #[error("its roster is wrong: {0}")]
     Profile(#[from] Refusal),
-    /// A vector that the strategy does not have, or lacks.
+    /// Clients that are not in the order of their ids, or twice in the roster.
+    #[error("client {0} is not in its place in the roster")]
+    Order(ClientId),
+    /// A vector of the wrong length.
     #[error("{owner} \"{name}\" has {got} numbers; {want} are right")]
     Length {
         /// Whose vector.
@@ -25,7 +28,7 @@ pub enum Misfit {
         want: usize,
     },
     /// A value that no round could have left.
-    #[error(transparent)]
+    #[error("a value is not finite: {0}")]
     NotFinite(#[from] NotFinite),
 }
 
@@ -34,6 +37,9 @@ pub enum Misfit {
 pub fn check(run: &Run, state: &State) -> Result<(), Misfit> {
     for profile in &state.roster {
         enrolment::check(run, &state.reference, profile)?;
+    }
+    if let Some(pair) = state.roster.windows(2).find(|pair| pair[0].client >= pair[1].client) {
+        return Err(Misfit::Order(pair[1].client));
     }
     let layout = &state.params.layout;
     for carried in run.strategy.local.needs().carries {

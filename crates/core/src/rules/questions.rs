@@ -183,8 +183,8 @@ pub struct Step<'a> {
     pub weights: &'a [f64],
     /// ‖w_k − w_t‖ of each of them, after screening.
     pub norms: &'a [f64],
-    /// How far a step may go beyond the aggregate, as a distance from the last model: in hardened mode the median of the norms,
-    /// otherwise infinite.
+    /// Longest step of a rule that extrapolates, ‖w_(t+1) − w_t‖, where the aggregate itself is not farther: in hardened mode the
+    /// median of the norms, the lower one of two, otherwise infinite.
     pub limit: f64,
     /// Σ s_k^(N) (w_k − w_t) over the clients of the round, with their weights among all enrolled clients; empty unless the
     /// rule sums over clients.

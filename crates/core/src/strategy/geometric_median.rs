@@ -101,11 +101,12 @@ impl GeometricMedian {
 
 /// The mean, or the client's model to which more than half of the weight is near, if that weight is far from the mean.
 fn start(products: &Products, s: &[f64]) -> Vec<f64> {
-    let radius = |b: &[f64]| radius(&products.distances(b), s);
-    let one = |k: usize| (0..s.len()).map(|j| f64::from(u8::from(j == k))).collect::<Vec<f64>>();
-    let nearest = (0..s.len()).map(|k| (radius(&one(k)), k)).min_by(|(a, _), (b, _)| a.total_cmp(b));
+    let around =
+        |k: usize| (0..s.len()).map(|j| products.squared_distance(k, j).sqrt()).collect::<Vec<f64>>();
+    let one = |k: usize| (0..s.len()).map(|j| f64::from(u8::from(j == k))).collect();
+    let nearest = (0..s.len()).map(|k| (radius(&around(k), s), k)).min_by(|(a, _), (b, _)| a.total_cmp(b));
     match nearest {
-        Some((near, k)) if near < FAR * radius(s) => one(k),
+        Some((near, k)) if near < FAR * radius(&products.distances(s), s) => one(k),
         _ => s.to_vec(),
     }
 }

@@ -198,6 +198,8 @@ fn a_state_that_does_not_fit_its_run_is_refused_with_what_is_wrong() {
     assert!(profile.starts_with("its roster is wrong: client 0 sent "), "{profile}");
     let classes = refusal("joint", &|state| state.roster[0].statistic = Statistic::Histogram(vec![1, 2]));
     assert!(classes.contains("counts of 2 classes"), "{classes}");
+    let twice = refusal("fedavg", &|state| state.roster[1].client = state.roster[0].client);
+    assert_eq!(twice, "client 0 is not in its place in the roster");
     let nan = refusal("fedavgm", &|state| {
         let mut m = state.server.f64("m").map(<[f64]>::to_vec).unwrap();
         m[0] = f64::NAN;

@@ -30,6 +30,8 @@ pub(super) struct FarFromGuessing {
     loss: Option<Multiple>,
     /// Whether the accuracy of each class was known in the last round.
     balanced: bool,
+    /// The rounds, up to now, that were no better than guessing with a loss of at least [`SUSTAINED`] times that of guessing.
+    sustained: usize,
     /// The accuracy of the last round.
     accuracy: Option<f64>,
 }
@@ -62,18 +64,20 @@ impl FarFromGuessing {
             Some(since) => Since { rounds: since.rounds + 1, ..since },
             None => Since { round: record.round, rounds: 1 },
         });
+        let sustained = self.loss.is_some_and(|loss| loss.of_guessing >= SUSTAINED);
+        self.sustained = if no_better && sustained { self.sustained + 1 } else { 0 };
         self.verdict().filter(|_| !before)
     }
 
     /// Why the result cannot be used, if the model is destroyed.
     pub(super) fn verdict(&self) -> Option<String> {
         let (Since { round, rounds }, Multiple { loss, of_guessing }) = (self.since?, self.loss?);
-        let factor = match (self.balanced, rounds >= ROUNDS) {
-            (true, true) => SUSTAINED,
-            (true, false) | (false, true) => FACTOR,
-            (false, false) => return None,
+        let far = of_guessing >= FACTOR;
+        let destroyed = match self.balanced {
+            true => far || self.sustained >= ROUNDS,
+            false => far && rounds >= ROUNDS,
         };
-        (of_guessing >= factor).then_some(())?;
+        destroyed.then_some(())?;
         Some(format!("no better than guessing from round {round} on, with a loss of {}", magnitude(loss)))
     }
 }

@@ -33,8 +33,8 @@ pub struct Manifest {
     pub start_hash: String,
 }
 
-/// What the bits of a result depend on besides the seed, in which order numbers are multiplied and summed; and the machine's caches,
-/// which its speed depends on.
+/// What the bits of a result depend on besides the seed and the program's rules, since it decides the order of sums; and the sizes of
+/// the machine's caches, which only its speed depends on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// The architecture that the program was built for.
@@ -63,7 +63,7 @@ impl Fingerprint {
         }
     }
 
-    /// Why a result that was made with this may have other bits here; `None` if its bits must be the same.
+    /// Why a result that was made with this may have other bits here; `None` if the same program must give the same bits.
     pub fn difference(&self, here: &Self) -> Option<String> {
         let one = |what: &str, then: &dyn Display, now: &dyn Display| {
             let (then, now) = (then.to_string(), now.to_string());

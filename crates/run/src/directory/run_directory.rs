@@ -54,7 +54,8 @@ pub enum DirectoryError {
     Busy(String),
     /// A checkpoint that is whole and does not fit the run.
     #[error(
-        "the checkpoint of {path} after round {round} does not fit the run: {misfit}; start a new run, or resume with --from an earlier round"
+        "the checkpoint of {path} after round {round} does not fit the run: {misfit}; go back to an earlier round with \
+         \"fedtvd resume --from\" or \"fedtvd serve --rollback\", or start a new run"
     )]
     Checkpoint {
         /// The directory.
