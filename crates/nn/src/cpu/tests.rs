@@ -35,15 +35,15 @@ fn the_memory_of_training_has_everything_that_the_layers_hold() {
         Cpu::training_memory(&from_lines(&lines, input, 2).unwrap(), 64, &Local::default().optimizer).unwrap()
     };
     // Samples times inputs in f32 beside the map itself: a linear layer's input, sample by sample.
-    let [narrow, wide] = [1000, 2000].map(|units| bytes(&[&format!("linear {units}"), "linear"], [3, 1, 1]));
+    let [narrow, wide] = [1024, 2048].map(|units| bytes(&[&format!("linear {units}"), "linear"], [3, 1, 1]));
     // Per unit: value, gradient and copy of 64 samples; 3 x (1 + 2) + 1 weights in 3 copies and 2 vectors; two taps.
     // One more place for every register of units.
-    let places = 8 * 1000 / Isa::chosen().unwrap().lanes() as u128;
+    let places = 8 * 1024 / Isa::chosen().unwrap().lanes() as u128;
     let unit = 4 * 3 * 64 + 4 * 5 * 6 + 2 * 8;
-    assert!((wide - narrow).abs_diff(1000 * unit + places) <= 8, "{narrow} {wide}");
-    let dropout = bytes(&["linear 1000", "dropout 0.5", "linear"], [3, 1, 1]) - narrow;
+    assert!((wide - narrow).abs_diff(1024 * unit + places) <= 8, "{narrow} {wide}");
+    let dropout = bytes(&["linear 1024", "dropout 0.5", "linear"], [3, 1, 1]) - narrow;
     // Values, factors and perhaps gradients of 64 samples.
-    assert!(dropout >= 1000 * 4 * 2 * 64, "{dropout}");
+    assert!(dropout >= 1024 * 4 * 2 * 64, "{dropout}");
     // A place of eight bytes per pixel and group of samples, of each convolution and of dx of the second one.
     let conv = bytes(&["conv 1 1x1", "conv 1 1x1", "flatten", "linear"], [1, 50, 50]);
     let pooled = bytes(&["conv 1 1x1", "flatten", "linear"], [1, 50, 50]);
@@ -150,6 +150,30 @@ fn every_instruction_set_trains_alike() {
         for (a, b) in right.values.iter().zip(&params.values) {
             // Four steps in f32, summed in other orders.
             assert!((a - b).abs() < 2e-5 * (1.0 + a.abs()), "{}: {a} {b}", isa.name());
+        }
+    }
+}
+
+#[test]
+fn the_gradient_of_one_large_batch_is_the_mean_of_those_of_its_parts() {
+    let mut stream = Stream::at(7, Purpose::Split, 0, 0);
+    for isa in Isa::available() {
+        // Widths that are no multiple of the lanes: the last registers overlap. 200 samples are summed in two parts.
+        for inputs in [20, 36, 40, 84, 100] {
+            let values = (0..200 * inputs).map(|_| stream.normal() as f32).collect();
+            let labels = (0..200).map(|row| row % 3).collect();
+            let samples = Samples::new([inputs, 1, 1], 3, Values::Floats(values), labels, 200).unwrap();
+            let network = from_lines(&["linear".to_owned()], [inputs, 1, 1], 3).unwrap();
+            let params = Params::initial(Arc::new(Layout::of(&network).unwrap()), 1);
+            let mut cpu = Cpu::with(&network, Arc::new(samples), isa).unwrap();
+            let rows: Vec<u32> = (0..200).collect();
+            let sgd = Sgd { lr: 0.01, momentum: 0.0, nesterov: false, weight_decay: 0.0 };
+            let mut of = |batch| cpu.gradient(&params, &rows, &Pass::new(sgd, batch, Key::of(1))).unwrap();
+            let (whole, parts) = (of(200), of(50));
+            for (place, (whole, part)) in whole.iter().zip(&parts).enumerate() {
+                // Rounding of sums of 200 numbers of about 1, divided by 200.
+                assert!((whole - part).abs() < 1e-5, "{} {inputs}, {place}: {whole} and {part}", isa.name());
+            }
         }
     }
 }

@@ -57,7 +57,7 @@ pub fn instructions() -> Result<&'static str, InstructionsError> {
 impl Isa {
     /// The set to use: what the environment asks for, or the best one.
     pub(crate) fn chosen() -> Result<Self, InstructionsError> {
-        let asked = std::env::var_os(VARIABLE);
+        let asked = std::env::var_os(VARIABLE).filter(|asked| !asked.is_empty());
         Self::of(asked.map(|asked| asked.to_string_lossy().into_owned()))
     }
 

@@ -5,7 +5,7 @@ use crate::kernels::winograd::{Scheme, convolution, gradient, input_gradient};
 use crate::map::{Map, Write};
 
 /// Input and output channels from which on the transforms of tiles cost less than the products that they save, of 3x3 and
-/// of 5x5 kernels. Measured: 8 to 8 channels of 3x3 save a third of the time with AVX2 and a little with AVX-512, 6 to 6
+/// of 5x5 kernels. Measured: 8 to 8 channels of 3x3 save a fifth of the time with AVX2 and a little with AVX-512, 6 to 6
 /// nothing; 6 to 16 of 5x5 take a step of lenet from 0.53 to 0.42 ms with AVX2, and gain nothing with AVX-512.
 fn fewest(kernel: usize, lanes: usize) -> usize {
     match (kernel, lanes) {

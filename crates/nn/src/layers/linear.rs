@@ -26,8 +26,10 @@ pub(crate) struct Linear {
     /// One place per group of samples.
     forward: Table,
     backward: Table,
-    /// One tap per sample, one place per register of inputs.
+    /// One tap per sample, one place per full register of inputs.
     samples: Table,
+    /// The same for a last register that is moved back to end with the inputs, if they do not fill whole registers.
+    tail: Option<Table>,
     /// The input, sample by sample.
     rows: Aligned,
 }
@@ -38,7 +40,10 @@ impl Linear {
         let [ins, outs, lanes, groups] =
             [input.shape[0], output.shape[0], input.lanes, groups].map(|count| count as u128);
         let samples = groups * lanes;
-        let tables = [(ins, groups), (outs, groups), (samples, ins.div_ceil(lanes))];
+        let mut tables = vec![(ins, groups), (outs, groups), (samples, ins / lanes)];
+        if ins > lanes && !ins.is_multiple_of(lanes) {
+            tables.push((samples, 1));
+        }
         4 * samples * ins + tables.iter().map(|(taps, places)| Table::bytes(*taps, *places)).sum::<u128>()
     }
 
@@ -57,17 +62,15 @@ impl Linear {
             let place = |group| Place { b: (group * b * lanes) as u32, c: (group * c * lanes) as u32 };
             Table::new((0..count).map(tap).collect(), (0..groups).map(place).collect())
         };
-        // The last register is moved back to end with the inputs; what it computes twice is the same.
-        let column = |start: usize| start.min(ins - lanes) as u32;
-        let columns: Vec<Place> = match ins >= lanes {
-            true => (0..ins).step_by(lanes).map(|i| Place { b: column(i), c: column(i) }).collect(),
-            false => vec![],
-        };
+        let column = |start: usize| Place { b: start as u32, c: start as u32 };
+        let columns: Vec<Place> = (0..ins / lanes).map(|register| column(register * lanes)).collect();
         let sample = |n: usize| Tap { a: (n / lanes * outs * lanes + n % lanes) as u32, b: (n * ins) as u32 };
         Self {
             forward: table(ins, 1, ins, outs),
             backward: table(outs, ins, outs, ins),
             samples: Table::new((0..groups * lanes).map(sample).collect(), columns),
+            tail: (ins > lanes && !ins.is_multiple_of(lanes))
+                .then(|| Table::new((0..groups * lanes).map(sample).collect(), vec![column(ins - lanes)])),
             rows: Aligned::zeros(groups * lanes * ins),
             input,
             output,
@@ -130,20 +133,24 @@ impl Linear {
         if ins < lanes {
             return self.few_inputs(dy, groups, gradient);
         }
-        Product {
-            a: dy,
-            a_row: lanes,
-            b: &self.rows,
-            c: gradient,
-            c_row: ins,
-            rows: outs,
-            table: &self.samples,
-            depth: samples,
-            count: self.samples.places.len(),
-            start: Start::Zero,
-            relu: false,
+        // The tail first and completely: the last full register overwrites what both compute with the same numbers. In one product
+        // they would add to each other, since a product adds up many samples part by part.
+        for table in self.tail.iter().chain([&self.samples]) {
+            Product {
+                a: dy,
+                a_row: lanes,
+                b: &self.rows,
+                c: gradient,
+                c_row: ins,
+                rows: outs,
+                table,
+                depth: samples,
+                count: table.places.len(),
+                start: Start::Zero,
+                relu: false,
+            }
+            .run(isa);
         }
-        .run(isa);
     }
 
     /// dw where the inputs do not fill a register.

@@ -75,8 +75,8 @@ fn spread(map: &Map, samples: usize, values: &[f32]) -> Aligned {
 
 /// Rounding of f32 sums, in units of the largest sum of products' magnitudes: a result shares the rounding of its tile's other
 /// ones. A direct sum is within 6e-8 times the square root of the number of its terms, and the transforms of the largest
-/// tile multiply that by ten at most.
-const TOLERANCE: f64 = 2e-6;
+/// tile multiply that by ten at most: 4e-6 for 45 terms. More terms make their largest sum larger by more than its error.
+const TOLERANCE: f64 = 4e-6;
 
 fn check(case: &Case, isa: Isa) {
     let Case { scheme, channels: [inputs, outputs], sides, pad, spare, samples } = *case;
