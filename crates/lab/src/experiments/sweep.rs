@@ -153,10 +153,11 @@ impl<'a> Sweep<'a> {
 
     /// Data, split and model of an experiment, cached for experiments with the same.
     pub fn setup(&self, experiment: &Experiment) -> Result<Arc<Setup>, SetupError> {
-        let Experiment { data, split, split_seed, holdout, reference, model, layers, .. } = experiment;
+        let Experiment { data, split, split_seed, holdout, reference, model, layers, liars, .. } = experiment;
         let model = (model, layers, experiment.model_chosen);
-        // The mode caps what clients tell about a table's columns.
-        let key = format!("{:?}", (data, split, split_seed, holdout, reference, model, experiment.run.mode));
+        // The mode caps what clients tell about a table's columns, and liars may flip their labels.
+        let mode = experiment.run.mode;
+        let key = format!("{:?}", (data, split, split_seed, holdout, reference, model, mode, liars));
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, setup)) = shared.setup.as_ref().filter(|(own, _)| *own == key) {
             return Ok(Arc::clone(setup));
