@@ -47,6 +47,20 @@ fn models(out: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 #[test]
+fn liars_flip_their_labels_in_a_sweep_whose_runs_share_data() {
+    let (folder, _) = folder();
+    let grid = folder.path().join("liars.toml").display().to_string();
+    let attacks = "attack = [{ kind = \"none\" }, { kind = \"label-flip\", clients = 3 }]\n";
+    let text = "rounds = 1\n[model]\nname = \"logistic\"\n[split]\nclients = 10\n[cohort]\nfraction = 1.0\n[sweep]\n";
+    std::fs::write(&grid, format!("{text}{attacks}")).expect("the grid is written");
+    let out = folder.path().join("out");
+    let answer = sweep(&grid, &out, &["--workers", "1"]);
+    assert_eq!(answer.code, 0, "{}", answer.err);
+    let models = models(&out);
+    assert!(models.len() == 2 && models[0].1 != models[1].1, "three of ten clients lied about their labels");
+}
+
+#[test]
 fn a_finished_grid_is_not_run_again() {
     let (folder, grid) = folder();
     let out = folder.path().join("out");
