@@ -34,6 +34,8 @@ pub enum Purpose {
     Bootstrap = 10,
     /// Noise that a liar sends.
     Attack = 11,
+    /// The key with which a client makes the model that it uses itself.
+    OwnModel = 12,
 }
 
 /// A 32-byte address from which further keys and streams are derived.

@@ -123,7 +123,7 @@ impl Cpu {
 
     /// The class that a model predicts for each row.
     pub fn predictions(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<u32>, TrainFailure> {
-        self.outputs(params, rows, |logits, map, n| prediction(logits, map, n) as u32)
+        self.outputs(params, rows, |logits, map, n| prediction(logits, map, n, None) as u32)
     }
 
     /// The probability of each class for each row.
@@ -376,7 +376,7 @@ impl Trainer for Cpu {
             let values = &buffers.values[output.value];
             evaluation.loss += cross_entropy(values, &output.map, &self.labels, terms, None);
             for (n, &label) in self.labels.iter().enumerate() {
-                let place = label as usize * self.classes + prediction(values, &output.map, n);
+                let place = label as usize * self.classes + prediction(values, &output.map, n, offsets);
                 evaluation.confusion[place] += 1;
             }
         }

@@ -72,9 +72,12 @@ pub(crate) fn cross_entropy(
     total
 }
 
-/// The class of the largest logit of sample `n`; the lowest of equal ones.
-pub(crate) fn prediction(logits: &[f32], map: &Map, n: usize) -> usize {
-    let logit = |class: usize| logits[(n / map.lanes * map.shape[0] + class) * map.lanes + n % map.lanes];
+/// The class of the largest sum of logit and offset of sample `n`; the lowest of equal ones.
+pub(crate) fn prediction(logits: &[f32], map: &Map, n: usize, offsets: Option<&[f32]>) -> usize {
+    let logit = |class: usize| {
+        logits[(n / map.lanes * map.shape[0] + class) * map.lanes + n % map.lanes]
+            + offsets.map_or(0.0, |offsets| offsets[class])
+    };
     (1..map.shape[0]).fold(0, |best, class| if logit(class) > logit(best) { class } else { best })
 }
 
@@ -183,6 +186,6 @@ mod tests {
         let mut logits = vec![0.0; 24];
         logits[8] = 2.0;
         logits[16] = 2.0;
-        assert_eq!((prediction(&logits, &map, 0), prediction(&logits, &map, 1)), (1, 0));
+        assert_eq!((prediction(&logits, &map, 0, None), prediction(&logits, &map, 1, None)), (1, 0));
     }
 }

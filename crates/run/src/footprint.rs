@@ -25,15 +25,16 @@ pub(crate) struct Footprint {
 impl Footprint {
     /// The footprint of an experiment.
     pub(crate) fn of(experiment: &Experiment, setup: &Setup) -> Self {
-        let model = 4 * setup.layout.len() as u64;
-        let needs = experiment.run.strategy.local.needs();
+        let model = 4 * setup.parts.shared.len() as u64;
+        let needs = experiment.run.strategy.needs();
         let carried = needs.carries.iter().map(|carried| 4 * carried.extent.len(&setup.layout) as u64).sum();
-        // A client with a memory keeps its own copy of each carried vector, or else a model.
-        let memory = match (needs.remembers, carried) {
+        // A client with a memory keeps its own copy of each carried vector, or else a model, or the tensors that stay.
+        let kept = match (experiment.run.strategy.local.needs().remembers, carried) {
             (false, _) => 0,
-            (true, 0) => model,
+            (true, 0) => 4 * setup.layout.len() as u64,
             (true, carried) => carried,
         };
+        let memory = kept + 4 * setup.parts.own.len() as u64;
         let clients = setup.clients.len();
         let cohort = cohort_size(experiment.run.fraction, clients);
         Self { model, carried, memory, clients, cohort, rounds: experiment.rounds }

@@ -140,13 +140,13 @@ impl Runner {
         }
         match from {
             Some(round) if round as usize != directory.lines()?.len() => {
-                rollback::begin(&directory, &setup.layout, round)?.complete(&mut lines)?;
+                rollback::begin(&directory, &setup.parts.shared, round)?.complete(&mut lines)?;
             }
             _ => {}
         }
         if !settings.is_empty() {
             let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
-            let found = checkpoints.find(&setup.layout, directory.lines()?.len() as u32)?;
+            let found = checkpoints.find(&setup.parts.shared, directory.lines()?.len() as u32)?;
             if let Some(checkpoint) = &found.checkpoint {
                 fits(path, &experiment, &checkpoint.state)?;
             }
@@ -160,8 +160,9 @@ impl Runner {
         }
         let done = directory.lines()?;
         let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
-        let Found { checkpoints, checkpoint, notes: passed_over } =
-            checkpoints.find(&setup.layout, done.len() as u32)?.or_refuse(done.len() as u32, u32::MAX)?;
+        let Found { checkpoints, checkpoint, notes: passed_over } = checkpoints
+            .find(&setup.parts.shared, done.len() as u32)?
+            .or_refuse(done.len() as u32, u32::MAX)?;
         notes.extend(passed_over);
         let round = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.state.round);
         if let Some(checkpoint) = checkpoint {

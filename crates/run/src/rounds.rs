@@ -3,10 +3,14 @@
 use crate::configuration::EvaluationOptions;
 use crate::directory::Memories;
 use crate::directory::{ClientResult, client_results, digest};
+use crate::fleet::own_models::by_labels;
 use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered, Traffic};
 use crate::setup::Setup;
 use fedtvd_core::labels::tvd;
-use fedtvd_core::round::{Holdouts, ReadFailure, Refusal, RoundRecord, Run, Spread, State, close, plan};
+use fedtvd_core::round::{
+    Holdouts, Job, OwnResults, ReadFailure, Refusal, RoundRecord, Run, Spread, State, close, plan,
+    plan_own_models,
+};
 use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
@@ -23,6 +27,8 @@ pub struct Rounds {
     evaluation: EvaluationOptions,
     /// What the hold-outs said after the last round, if it was evaluated by this process.
     holdouts: Option<Holdouts>,
+    /// How the models did that clients use themselves, likewise.
+    own: Option<OwnResults>,
 }
 
 /// Why a round cannot be finished. The state stays that before the round.
@@ -55,7 +61,7 @@ impl Rounds {
         fleet: Box<dyn Fleet>,
         setup: Option<Arc<Setup>>,
     ) -> Self {
-        Self { run, state, fleet, restored: None, setup, evaluation, holdouts: None }
+        Self { run, state, fleet, restored: None, setup, evaluation, holdouts: None, own: None }
     }
 
     /// Continues from a checkpoint.
@@ -86,11 +92,26 @@ impl Rounds {
     /// The current model on the hold-out of each client of a simulation; `None` if no client has one.
     pub(crate) fn client_results(&mut self) -> Result<Option<Vec<ClientResult>>, RoundError> {
         let Some(setup) = self.setup.clone() else { return Ok(None) };
-        if self.holdouts.is_none() && setup.clients.iter().any(|client| !client.holdout.is_empty()) {
-            self.holdouts = self.fleet.evaluate(&self.state.params)?.holdouts;
+        if self.holdouts.is_none()
+            && self.own.is_none()
+            && setup.clients.iter().any(|client| !client.holdout.is_empty())
+        {
+            let jobs = self.own_model_jobs(&self.state);
+            let Evaluated { holdouts, own, .. } = self.fleet.evaluate(&self.state, &jobs)?;
+            (self.holdouts, self.own) = (holdouts, own);
         }
-        let reference = &self.state.reference;
-        Ok(self.holdouts.as_ref().map(|holdouts| client_results(holdouts, &setup, reference)))
+        let found = client_results(self.holdouts.as_ref(), self.own.as_ref(), &setup, &self.state.reference);
+        Ok((!found.is_empty()).then_some(found))
+    }
+
+    /// What the clients need to make the models that they use themselves; empty if the strategy has no such models.
+    fn own_model_jobs(&self, state: &State) -> Vec<Job> {
+        match self.run.strategy.is_personal() {
+            true => {
+                plan_own_models(&self.run, state, state.roster.iter().map(|known| known.client).collect())
+            }
+            false => Vec::new(),
+        }
     }
 
     /// One round.
@@ -107,13 +128,16 @@ impl Rounds {
         let traffic = traffic.unwrap_or_else(|| Traffic::of(&jobs, updates.as_ref()));
         drop(updates);
         let due = self.evaluation.due(record.round);
-        let evaluated = if due { self.fleet.evaluate(&next.params)? } else { Evaluated::default() };
+        let evaluated = match due {
+            true => self.fleet.evaluate(&next, &self.own_model_jobs(&next))?,
+            false => Evaluated::default(),
+        };
         self.fleet.settle(&next)?;
         self.state = next;
         (record.bytes_up, record.bytes_down) = (traffic.up, traffic.down);
         (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
         describe_evaluation(&mut record, &evaluated, self.evaluation.details);
-        self.holdouts = evaluated.holdouts;
+        (self.holdouts, self.own) = (evaluated.holdouts, evaluated.own);
         if let Some(setup) = &self.setup {
             describe_clients(&mut record, setup, &self.state);
         }
@@ -125,13 +149,14 @@ impl Rounds {
 /// Adds what an evaluation found.
 fn describe_evaluation(
     record: &mut RoundRecord,
-    Evaluated { assessment, holdouts }: &Evaluated,
+    Evaluated { assessment, holdouts, own }: &Evaluated,
     details: bool,
 ) {
     (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
     (record.chance, record.balanced) = (assessment.chance, assessment.balanced);
     (record.macro_f1, record.missed_classes) = (assessment.macro_f1, assessment.missed_classes.clone());
     (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
+    record.personal = own.as_ref().and_then(OwnResults::summary);
     record.validation = holdouts.as_ref().and_then(Holdouts::validation);
     record.classes = match (assessment.accuracy, holdouts) {
         (Some(_), _) => Some(assessment.class_accuracy.len()),
@@ -151,28 +176,7 @@ fn describe_clients(record: &mut RoundRecord, setup: &Setup, state: &State) {
         client.tvd = data.map(|data| tvd(&data.counts, &state.reference));
     }
     if let Some(classes) = &record.class_accuracy {
-        let accuracies = setup.clients.iter().map(|client| client_accuracy(&client.counts, classes));
+        let accuracies = setup.clients.iter().map(|client| by_labels(&client.counts, classes));
         record.client_accuracy = Some(Spread::of(accuracies.collect()));
-    }
-}
-
-/// Σ_c P_k[c] acc_c: accuracy of the global model on a client's label distribution, over the evaluated classes.
-fn client_accuracy(counts: &[u64], classes: &[Option<f64>]) -> f64 {
-    let known = counts.iter().zip(classes).filter_map(|(&h, accuracy)| Some((h as f64, (*accuracy)?)));
-    let (hits, total) = known.fold((0.0, 0.0), |(hits, total), (h, a)| (hits + h * a, total + h));
-    if total > 0.0 { hits / total } else { 0.0 }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn per_client_accuracy_weights_classes_by_the_clients_labels_and_leaves_out_those_not_evaluated() {
-        // 3/4 of 0.8 and 1/4 of 0.4.
-        assert!((client_accuracy(&[30, 10, 0], &[Some(0.8), Some(0.4), Some(0.1)]) - 0.7).abs() < 1e-15);
-        // The second class has no test sample: 30 samples at 0.8 and 10 at 0.
-        assert!((client_accuracy(&[30, 60, 10], &[Some(0.8), None, Some(0.0)]) - 0.6).abs() < 1e-15);
-        assert_eq!(client_accuracy(&[0, 5], &[Some(1.0), None]), 0.0);
     }
 }

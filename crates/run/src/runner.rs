@@ -268,7 +268,8 @@ impl Runner {
         let rounds = self.rounds_done();
         // The trainers' memory is free for predicting.
         drop(self.rounds);
-        if let Some(test_set) = &self.test_set {
+        let whole = self.setup.as_ref().is_none_or(|setup| setup.parts.all_travel());
+        if let Some(test_set) = self.test_set.as_ref().filter(|_| whole) {
             write(&self.directory.file(test_predictions::FILE), &test_set.predictions(&params)?.to_bytes())?;
         }
         let summary = Summary {
@@ -282,6 +283,7 @@ impl Runner {
             last10_loss: self.last.mean(|round| round.loss),
             missed_classes: self.last.missed_classes(),
             last10_validation: self.last.mean(|round| round.validation),
+            last10_personal: self.last.personal(),
             client_accuracy: clients.as_deref().and_then(spread),
             best,
             stopped: self.monitor.stopped().filter(|_| rounds < self.experiment.rounds).cloned(),

@@ -3,7 +3,7 @@
 use crate::configuration::table_model::{is_table, table_layers};
 use crate::configuration::{ClassMismatch, Experiment, LiarsError};
 use crate::directory::digest;
-use fedtvd_core::model::{Layout, Network, NetworkError, Shape};
+use fedtvd_core::model::{Layout, Network, NetworkError, Parts, PartsError, Shape};
 use fedtvd_core::round::ClientData;
 use fedtvd_core::train::{ClassWeightsError, Samples};
 use fedtvd_data::holdout::ClientRows;
@@ -36,6 +36,8 @@ pub struct Setup {
     pub network: Network,
     /// Its tensors.
     pub layout: Arc<Layout>,
+    /// What of it travels, and what stays at the clients.
+    pub parts: Parts,
     /// Checksum of the data set.
     pub data_checksum: String,
     /// Hash of the schema that the data was read with; empty if it is not a table.
@@ -104,6 +106,18 @@ pub enum SetupError {
     /// The model's layers.
     #[error(transparent)]
     Network(#[from] NetworkError),
+    /// A model that cannot be divided as the strategy needs it.
+    #[error(
+        "{strategy} keeps {stays} at each client: {why}; choose another model with model.name or model.layers"
+    )]
+    Parts {
+        /// The strategy.
+        strategy: String,
+        /// What would stay.
+        stays: &'static str,
+        /// Why it cannot be divided.
+        why: PartsError,
+    },
 }
 
 impl Setup {
@@ -149,6 +163,7 @@ impl Setup {
             names,
             notes,
             network,
+            parts: parts(experiment, &layout)?,
             layout,
             data_checksum,
             schema_hash,
@@ -168,6 +183,17 @@ fn standardised(
     let moments = (0..).zip(clients.iter().map(|client| columns.moments(schema, &client.train))).collect();
     let (found, remarks) = standards(schema, &moments, experiment.run.mode)?;
     Ok((loaded.standardised(&found)?, remarks))
+}
+
+/// What travels of a model under the experiment's strategy, and what stays at the clients.
+pub fn parts(experiment: &Experiment, layout: &Arc<Layout>) -> Result<Parts, SetupError> {
+    let strategy = &experiment.run.strategy;
+    let parts = strategy.parts(layout);
+    if let Some(stays) = strategy.sharing.stays() {
+        let label = || strategy.label.clone();
+        parts.check().map_err(|why| SetupError::Parts { strategy: label(), stays, why })?;
+    }
+    Ok(parts)
 }
 
 /// The model that an experiment names or defines, for samples of this shape.

@@ -134,7 +134,7 @@ pub fn simulation(
     }
     if let Some(liars) = experiment.liars {
         let counts = setup.clients.iter().take(liars.clients).map(|client| client.counts.clone());
-        let (attack, needs) = (liars.attack, run.strategy.local.needs());
+        let (attack, needs) = (liars.attack, run.strategy.needs());
         fleet = Box::new(Adversarial { fleet, attack, liars: counts.collect(), needs, update_memory });
     }
     let params = StartModel::of(experiment, &setup.layout)?.params;

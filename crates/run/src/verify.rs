@@ -114,7 +114,7 @@ pub fn verify(
     let same_fingerprint = difference.is_none();
     let checkpoints = checkpoints::list(&directory.file("checkpoint")).map_err(RunError::from)?;
     // The clients of a federation keep their own memories: its checkpoints lack them, and a rollback restarts them.
-    let own_memories = directory.is_federation() && experiment.run.strategy.local.needs().remembers;
+    let own_memories = directory.is_federation() && experiment.run.strategy.needs().remembers;
     let mut verdict = Verdict {
         directory: name,
         rounds: Vec::new(),
@@ -131,7 +131,7 @@ pub fn verify(
             checkpoints.iter().rev().find(|(round, _)| *round < target && *round > rounds.state().round);
         let nearer = nearer.filter(|_| !own_memories);
         if let Some(saved) = nearer
-            .and_then(|(_, place)| checkpoint::load(place, &setup.layout).ok())
+            .and_then(|(_, place)| checkpoint::load(place, &setup.parts.shared).ok())
             .filter(|saved| fits(path, &experiment, &saved.state).is_ok())
         {
             rounds.restore(saved.state, saved.memories);
@@ -148,9 +148,9 @@ pub fn verify(
             if let (Some(now), Some(then)) = (now.accuracy, then.accuracy) {
                 verdict.accuracy_difference = verdict.accuracy_difference.max((now - then).abs());
             }
-            verdict.parting = verdict.parting.or_else(|| parting(&now, then, &setup.layout));
+            verdict.parting = verdict.parting.or_else(|| parting(&now, then, &setup.parts.shared));
             if let Some((_, place)) = checkpoints.iter().find(|(round, _)| *round == now.round)
-                && let Ok(saved) = checkpoint::load(place, &setup.layout)
+                && let Ok(saved) = checkpoint::load(place, &setup.parts.shared)
             {
                 let gap = relative(&saved.state.params.values, &rounds.state().params.values);
                 verdict.model_differences.push((now.round, gap));
@@ -169,8 +169,8 @@ fn check_model(directory: &RunDirectory, setup: &Setup, last: &RoundRecord) -> R
         RunError::from(DirectoryError::Damaged { path: path.display().to_string(), why: why.to_string() })
     };
     let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
-    let params = Params::from_safetensors(&bytes, &setup.layout).map_err(|error| damaged(&error))?;
-    match first_difference(&digest::model(&params), last, &setup.layout) {
+    let params = Params::from_safetensors(&bytes, &setup.parts.shared).map_err(|error| damaged(&error))?;
+    match first_difference(&digest::model(&params), last, &setup.parts.shared) {
         None => Ok(()),
         Some(tensor) => {
             Err(VerifyError::Model { path: path.display().to_string(), round: last.round, tensor })

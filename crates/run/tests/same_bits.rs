@@ -110,7 +110,7 @@ fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
         }
         let jobs = plan(&experiment.run, &state);
         let updates = simulation.fleet().work(&jobs).unwrap().updates;
-        let carries = experiment.run.strategy.local.needs().carries;
+        let carries = experiment.run.strategy.needs().carries;
         let mut reversed: Vec<_> = (0..jobs.len())
             .map(|index| {
                 let read = |part, len| {

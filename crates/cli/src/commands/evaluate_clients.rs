@@ -49,7 +49,12 @@ pub(crate) fn evaluate_clients(
             "no client of this run holds out samples; start it with split.holdout = 0.2"
         ))
     })?;
-    let results = client_results(&found, &setup, &reference(&experiment, &setup).map_err(Failure::request)?);
+    let results = client_results(
+        Some(&found),
+        None,
+        &setup,
+        &reference(&experiment, &setup).map_err(Failure::request)?,
+    );
     let Some(spread) = spread(&results) else { return Ok(()) };
     let against = |quantity: fn(&ClientResult) -> f64| {
         rank_correlation(&results.iter().map(|own| (quantity(own), own.accuracy)).collect::<Vec<_>>())
@@ -82,7 +87,7 @@ fn text(view: &View<'_>) -> String {
     );
     let mut worst_first: Vec<&ClientResult> = view.clients.iter().collect();
     worst_first.sort_by(|one, other| one.accuracy.total_cmp(&other.accuracy));
-    for ClientResult { client, size, tvd, holdout, accuracy, loss } in worst_first.iter().take(MOST) {
+    for ClientResult { client, size, tvd, holdout, accuracy, loss, .. } in worst_first.iter().take(MOST) {
         let loss = loss.map_or("—".to_owned(), |loss| format!("{loss:.4}"));
         let accuracy = per_cent(Some(*accuracy), 1);
         let _ = writeln!(text, "{client:>7}  {size:>7}  {tvd:>5.2}  {holdout:>8}  {accuracy:>9}  {loss:>8}");

@@ -129,7 +129,13 @@ fn finished(summary: &Summary) -> String {
         .as_ref()
         .map_or(String::new(), |why| format!("stopped after round {}: {why}\n", summary.rounds));
     let best = summary.best.as_ref().map_or(String::new(), best);
-    let clients = summary.client_accuracy.as_ref().map_or(String::new(), clients);
+    let clients = match &summary.last10_personal {
+        Some(own) => spread("own models of clients", own),
+        None => String::new(),
+    } + &match &summary.client_accuracy {
+        Some(clients) if summary.accuracy.is_some() => spread("per client, on its own hold-out", clients),
+        _ => String::new(),
+    };
     format!(
         "{}, seed {}: {}\n\
          {}{}{:.0} s · {:.0} samples/s{memory}\n\
@@ -155,6 +161,9 @@ fn result(summary: &Summary) -> String {
     let due = (rounds.saturating_sub(LAST as u32) + 1..=rounds).filter(|round| options.due(*round)).count();
     let last = last_rounds(due, options.every);
     match (summary.last10_accuracy, summary.last10_validation) {
+        (None, None) if summary.last10_personal.is_some() => {
+            format!("no shared model to evaluate; clients' own models ({last}) below")
+        }
         (None, Some(value)) => {
             let metric = options.metric;
             format!("{} on the hold-outs {} ({last})", metric.name(), metric.shown(value))
@@ -173,11 +182,11 @@ fn config(summary: &Summary) -> Option<Config> {
     Config::parse(&text).ok()
 }
 
-/// The accuracy over clients, in one line.
-fn clients(spread: &Spread) -> String {
+/// An accuracy over clients, in one line.
+fn spread(of: &str, spread: &Spread) -> String {
     let Spread { mean, deviation, worst_decile } = *spread;
     format!(
-        "per client, on its own hold-out: mean {}, standard deviation {:.2}, worst tenth {}\n",
+        "{of}: mean {}, standard deviation {:.2}, worst tenth {}\n",
         per_cent(Some(mean), 2),
         100.0 * deviation,
         per_cent(Some(worst_decile), 2)

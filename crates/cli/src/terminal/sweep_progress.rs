@@ -3,6 +3,7 @@
 use crate::commands::run::duration;
 use crate::request::per_cent;
 use crate::terminal::trouble::FirstAlarms;
+use crate::terminal::watch::main_accuracy;
 use fedtvd_lab::experiments::grid::Cell;
 use fedtvd_lab::experiments::sweep::{Event, RunStatus};
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -85,8 +86,7 @@ impl SweepProgress {
                 counts.done += 1;
                 self.bar(place, |bar| {
                     bar.set_position(line.round.into());
-                    let accuracy = line.accuracy.or(line.validation.map(|found| found.accuracy));
-                    bar.set_message(per_cent(accuracy, 1));
+                    bar.set_message(per_cent(main_accuracy(line), 1));
                 });
                 self.summarise(&counts);
             }
@@ -99,11 +99,14 @@ impl SweepProgress {
                 let end = match status {
                     RunStatus::Done(summary) => {
                         let collapsed = summary.collapsed.as_ref().map(|why| format!("  collapsed: {why}"));
+                        let own = summary.last10_personal;
                         let result = match (summary.last10_accuracy, summary.last10_validation) {
                             (None, Some(value)) => format!("validation {value:.4}"),
+                            (None, None) if own.is_some() => String::new(),
                             (accuracy, _) => per_cent(accuracy, 2),
                         };
-                        result + &collapsed.unwrap_or_default()
+                        let own = own.map(|own| format!("  own models {}", per_cent(Some(own.mean), 2)));
+                        result + &own.unwrap_or_default() + &collapsed.unwrap_or_default()
                     }
                     RunStatus::Stopped(0) => "not started".to_owned(),
                     RunStatus::Stopped(rounds) => format!("stopped after round {rounds}"),

@@ -88,7 +88,7 @@ impl Viewer {
             Self::Bar(bar, troubles, shown) => {
                 troubles.show(bar, line);
                 bar.set_position(line.round.into());
-                if let Some(accuracy) = line.accuracy.or(line.validation.map(|found| found.accuracy)) {
+                if let Some(accuracy) = main_accuracy(line) {
                     *shown = per_cent(Some(accuracy), 1);
                 }
                 bar.set_message(format!("{shown}  {} left", duration(bar.eta().as_secs_f64())));
@@ -116,14 +116,21 @@ impl Viewer {
     }
 }
 
-/// What was measured in a round, on the test set and on the hold-outs; empty if the model was not evaluated.
+/// The accuracy by which people follow a run: of the shared model, or of clients' own models where there is none.
+pub(crate) fn main_accuracy(line: &RoundRecord) -> Option<f64> {
+    let validation = line.validation.map(|found| found.accuracy);
+    line.accuracy.or(validation).or(line.personal.map(|own| own.clients.mean))
+}
+
+/// What was measured in a round, on the test set, on the hold-outs and of clients' own models; empty if the model was not evaluated.
 fn measured(line: &RoundRecord) -> String {
     let part = |name: &str, accuracy, loss| {
         format!("{name} {}  loss {}  ", per_cent(Some(accuracy), 2), mean_loss(loss))
     };
     let test = line.accuracy.map(|accuracy| part("accuracy", accuracy, line.loss));
     let validation = line.validation.map(|found| part("validation", found.accuracy, found.loss));
-    test.into_iter().chain(validation).collect()
+    let own = line.personal.map(|own| part("own models", own.clients.mean, own.loss));
+    test.into_iter().chain(validation).chain(own).collect()
 }
 
 /// Set by Ctrl-C; a second Ctrl-C ends the program immediately.

@@ -52,13 +52,15 @@ impl Job {
         self.writer().head("job", &self.header())
     }
 
-    /// The values after the head, which all jobs of an offer share.
+    /// The values after the head, which are the same for all jobs of an offer.
     pub fn numbers(&self) -> Vec<u8> {
         self.writer().numbers()
     }
 
     fn writer(&self) -> Writer<'_> {
-        vectors(&self.offer.params, &self.offer.carried)
+        let mut writer = vectors(&self.offer.params, &self.offer.carried);
+        writer.put_memory("own", &self.offer.own);
+        writer
     }
 
     fn header(&self) -> JobHeader {
@@ -79,7 +81,7 @@ impl Job {
         }
     }
 
-    /// Decodes a job for a model of this layout.
+    /// Decodes a job for a model of which tensors of this layout travel.
     pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
         let (header, mut reader) = Reader::open::<JobHeader>("job", bytes)?;
         let parts = (header.local, header.adam, header.clip, header.label_smoothing);
@@ -91,6 +93,7 @@ impl Job {
             reference: header.reference,
             params: Arc::new(reader.take_params(layout)?),
             carried: Arc::new(reader.take_carried(layout)?),
+            own: Arc::new(reader.take_memory("own")),
         };
         reader.finish()?;
         Ok(Self { client: header.client, key: header.key, accepted: header.accepted, offer: Arc::new(offer) })
@@ -165,6 +168,7 @@ impl State {
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut writer = Writer::default();
         writer.put("model", &self.params.values);
+        writer.put_memory("own", &self.own);
         writer.put_memory("carried", &self.carried);
         writer.put_memory("weighting", &self.weighting);
         writer.put_memory("combining", &self.combining);
@@ -179,7 +183,7 @@ impl State {
         writer.write("state", &header)
     }
 
-    /// Decodes a state for a model of this layout.
+    /// Decodes a state for a model of which tensors of this layout travel.
     pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
         let (header, mut reader) = Reader::open::<StateHeader>("state", bytes)?;
         if let Some(pair) = header.roster.windows(2).find(|pair| pair[0].client >= pair[1].client) {
@@ -188,6 +192,7 @@ impl State {
         let state = Self {
             round: header.round,
             params: Arc::new(reader.take_params(layout)?),
+            own: Arc::new(reader.take_memory("own")),
             reference: header.reference,
             roster: header.roster,
             carried: Arc::new(reader.take_carried(layout)?),

@@ -137,6 +137,7 @@ mod tests {
         remembers: true,
         mu: 0.0,
         sgd: None,
+        own_model: false,
     };
 
     fn job() -> Job {
@@ -149,6 +150,7 @@ mod tests {
             reference: Reference::uniform(2),
             params: Arc::new(params),
             carried: Arc::default(),
+            own: Arc::default(),
         };
         Job { client: 7, key: Key::of(1), accepted: None, offer: Arc::new(offer) }
     }

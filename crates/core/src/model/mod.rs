@@ -6,6 +6,7 @@ pub(crate) mod model_card;
 pub(crate) mod model_file;
 pub(crate) mod network;
 pub(crate) mod params;
+pub(crate) mod parts;
 pub(crate) mod tensor;
 
 pub use layout::Layout;
@@ -13,4 +14,5 @@ pub use model_card::ModelCard;
 pub use model_file::ModelFileError;
 pub use network::{Layer, Network, NetworkError, Shape};
 pub use params::Params;
+pub use parts::{Parts, PartsError};
 pub use tensor::{LayerKind, Role, Tensor};

@@ -23,8 +23,7 @@ pub fn close(
     jobs: &[Job],
     updates: &dyn Updates,
 ) -> Result<(State, RoundRecord), ReadFailure> {
-    let unchanged = State { round: state.round + 1, ..state.clone() };
-    let mut next = unchanged.clone();
+    let mut unchanged = State { round: state.round + 1, ..state.clone() };
     let mut record = RoundRecord::new(state);
     let mut candidates = Vec::new();
     for job in jobs {
@@ -34,11 +33,15 @@ pub fn close(
             Err(_) => Err(ClientFailure::Absent),
             Ok(index) => updates.outcomes()[index].answer.clone(),
         };
+        if answer.as_ref().is_err_and(ClientFailure::is_lost_own_part) {
+            unchanged.accepted.remove(&job.client);
+        }
         if let (Ok(index), Ok(checked)) = (place, &answer) {
             candidates.push(Candidate { index, profile, checked: checked.clone(), factor: 1.0 });
         }
         record.clients.push(ClientRecord::new(profile, &state.reference, job, answer));
     }
+    let mut next = unchanged.clone();
     let arrived = candidates.len();
     let counted = screened(run, candidates, &mut next.screening, &mut record);
     let needed = needed(run, state.roster.len(), jobs.len());
@@ -83,7 +86,7 @@ pub fn close(
     };
     next.params = Arc::new(moved(run, &state.params.layout, &combined.values, step, &mut next.server));
     next.carried = Arc::new(carried(run, state, &profiles, &mut accepted)?);
-    statistics::fill_buffers(Arc::make_mut(&mut next.params), &run.strategy.local.needs(), &next.carried);
+    statistics::fill_buffers(Arc::make_mut(&mut next.params), &run.strategy.needs(), &next.carried);
     record.drift = accepted.drift();
     record.locate(&accepted.distances());
     if let Err(flaw) = finite::check(&next) {
@@ -91,7 +94,7 @@ pub fn close(
         record.discarded = true;
         return Ok((unchanged, record));
     }
-    if run.strategy.local.needs().remembers {
+    if run.strategy.needs().remembers {
         next.accepted.extend(profiles.iter().map(|profile| (profile.client, state.round)));
     }
     record.count(&shares, &combined.counted);
@@ -130,7 +133,8 @@ fn screened<'a>(
     if run.mode == Mode::Paper {
         return candidates;
     }
-    let reject = run.strategy.local.needs().remembers;
+    // What such clients remember is part of sums at the server, so their updates cannot be shortened.
+    let reject = run.strategy.needs_roster();
     let decisions = screen(run.screen, reject, &norms(run, &candidates), memory);
     let clients = record.clients.iter_mut().filter(|client| client.failure.is_none());
     let mut counted = Vec::with_capacity(candidates.len());
@@ -161,7 +165,7 @@ fn norms(run: &Run, candidates: &[Candidate<'_>]) -> Vec<Norms> {
         part("the model", &|client| combine.amplification(&client.checked.report()) * client.checked.norm()),
         part("the buffers", &|client| client.checked.buffer_norm()),
     ];
-    for (place, Carried { name, .. }) in run.strategy.local.needs().carries.iter().enumerate() {
+    for (place, Carried { name, .. }) in run.strategy.needs().carries.iter().enumerate() {
         parts.push(part(name, &|client| client.checked.carried_norms()[place]));
     }
     parts
@@ -189,7 +193,7 @@ fn carried(
     profiles: &[&Profile],
     accepted: &mut Accepted<'_>,
 ) -> Result<Memory, ReadFailure> {
-    let names = run.strategy.local.needs().carries;
+    let names = run.strategy.needs().carries;
     if names.is_empty() {
         return Ok(Memory::default());
     }

@@ -21,6 +21,9 @@ pub enum ClientFailure {
     /// The job names a strategy that the client does not know.
     #[error("the job cannot be carried out: {0}")]
     BadJob(String),
+    /// The client has lost the tensors that stay at it. Its next job brings their initial values.
+    #[error("it has lost its own part of the model; it begins again with the initial values in its next job")]
+    LostOwnPart,
     /// The update cannot be decoded.
     #[error("the update cannot be read: {0}")]
     Unreadable(String),
@@ -91,6 +94,13 @@ pub enum ClientFailure {
     /// A failure as text, read from the record of an earlier round.
     #[error("{0}")]
     Recorded(String),
+}
+
+impl ClientFailure {
+    /// Whether it is [`ClientFailure::LostOwnPart`], which clients of a federation report as a sentence.
+    pub(crate) fn is_lost_own_part(&self) -> bool {
+        self.to_string().ends_with(&Self::LostOwnPart.to_string())
+    }
 }
 
 impl From<Screened> for ClientFailure {

@@ -66,6 +66,7 @@ mod tests {
         State {
             round: 0,
             params: Arc::new(Params { layout: Arc::new(layout), values: values.to_vec() }),
+            own: Arc::default(),
             reference: Reference::uniform(2),
             roster: Vec::new(),
             carried: Arc::default(),

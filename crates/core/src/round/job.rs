@@ -59,11 +59,16 @@ pub struct Offer {
     pub class_weights: ClassWeights,
     /// The reference label distribution Q, for losses that use it.
     pub reference: Reference,
-    /// The global model.
+    /// The global model: the tensors that travel.
     pub params: Arc<Params>,
     /// Vectors sent along with the model.
     pub carried: Arc<Memory>,
+    /// Initial values of the tensors that stay at clients, for a client's first job; empty otherwise, and if all travel.
+    pub own: Arc<Memory>,
 }
+
+/// The name of a client's own tensors, in its memory and in [`Offer::own`].
+pub(crate) const OWN: &str = "own";
 
 /// What each client is asked once, at its first contact.
 #[derive(Clone, Debug, PartialEq)]

@@ -6,7 +6,13 @@ use std::sync::Arc;
 
 /// The jobs of the next round, in client order.
 pub fn plan(run: &Run, state: &State) -> Vec<Job> {
-    let offer = Arc::new(Offer {
+    jobs(run, state, cohort(run, state), Purpose::Job)
+}
+
+/// A job for each of these clients, with keys for this purpose. Clients that remember none of their own tensors get the
+/// initial values.
+fn jobs(run: &Run, state: &State, clients: Vec<ClientId>, purpose: Purpose) -> Vec<Job> {
+    let first = Arc::new(Offer {
         round: state.round,
         strategy: run.strategy.label.clone(),
         local: run.local.in_round(state.round),
@@ -14,14 +20,23 @@ pub fn plan(run: &Run, state: &State) -> Vec<Job> {
         reference: state.reference.clone(),
         params: Arc::clone(&state.params),
         carried: Arc::clone(&state.carried),
+        own: Arc::clone(&state.own),
     });
-    let job = |client| Job {
-        client,
-        key: Key::of(run.seed).at(Purpose::Job, state.round, client),
-        accepted: state.accepted.get(&client).copied(),
-        offer: Arc::clone(&offer),
+    let later = match state.own.is_empty() {
+        true => Arc::clone(&first),
+        false => Arc::new(Offer { own: Arc::default(), ..Offer::clone(&first) }),
     };
-    cohort(run, state).into_iter().map(job).collect()
+    let job = |client| {
+        let accepted = state.accepted.get(&client).copied();
+        let offer = Arc::clone(if accepted.is_some() { &later } else { &first });
+        Job { client, key: Key::of(run.seed).at(purpose, state.round, client), accepted, offer }
+    };
+    clients.into_iter().map(job).collect()
+}
+
+/// What each of these clients needs to make the model that it uses itself, after the round that led to this state.
+pub fn plan_own_models(run: &Run, state: &State, clients: Vec<ClientId>) -> Vec<Job> {
+    jobs(run, state, clients, Purpose::OwnModel)
 }
 
 /// K = max(1, floor(fraction N)): number of clients per round, of N in total.

@@ -2,7 +2,7 @@
 
 use crate::labels::{Reference, Statistic, tvd};
 use crate::round::{
-    Balanced, Checked, ClientFailure, ClientId, Drift, Job, MissedClass, Profile, State, Validation,
+    Balanced, Checked, ClientFailure, ClientId, Drift, Job, MissedClass, Personal, Profile, State, Validation,
 };
 use crate::rules::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -42,6 +42,9 @@ pub struct RoundRecord {
     /// What the hold-outs of a simulation's clients say about the model; null without hold-outs, and if it was not evaluated.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub validation: Option<Validation>,
+    /// How the models that clients use themselves do; null unless the strategy has such models, and if they were not evaluated.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub personal: Option<Personal>,
     /// How long the round took.
     pub seconds: f64,
     /// Bytes that clients sent; in a simulation, what they would have sent.
@@ -224,6 +227,17 @@ impl Spread {
         let worst = &values[..(values.len() / 10).max(1)];
         let worst_decile = worst.iter().sum::<f64>() / worst.len() as f64;
         Self { mean, deviation: variance.sqrt(), worst_decile }
+    }
+
+    /// The mean of each part over several rounds; `None` without rounds, and if one of them has no spread.
+    pub fn mean_of(rounds: impl Iterator<Item = Option<Self>>) -> Option<Self> {
+        let rounds: Vec<Self> = rounds.collect::<Option<_>>()?;
+        let mean = |part: fn(&Self) -> f64| rounds.iter().map(part).sum::<f64>() / rounds.len() as f64;
+        (!rounds.is_empty()).then(|| Self {
+            mean: mean(|spread| spread.mean),
+            deviation: mean(|spread| spread.deviation),
+            worst_decile: mean(|spread| spread.worst_decile),
+        })
     }
 }
 

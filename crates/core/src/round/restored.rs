@@ -27,6 +27,9 @@ pub enum Misfit {
         /// The right one.
         want: usize,
     },
+    /// No initial values for the tensors that stay at clients.
+    #[error("the initial values of the clients' {0} are missing")]
+    NoOwnPart(&'static str),
     /// A value that no round could have left.
     #[error("a value is not finite: {0}")]
     NotFinite(#[from] NotFinite),
@@ -42,9 +45,12 @@ pub fn check(run: &Run, state: &State) -> Result<(), Misfit> {
         return Err(Misfit::Order(pair[1].client));
     }
     let layout = &state.params.layout;
-    for carried in run.strategy.local.needs().carries {
+    for carried in run.strategy.needs().carries {
         let got = state.carried.f32(carried.name).map_or(0, <[f32]>::len);
         length("the carried vector", carried.name, got, carried.extent.len(layout))?;
+    }
+    if let Some(stays) = run.strategy.sharing.stays().filter(|_| state.own.is_empty()) {
+        return Err(Misfit::NoOwnPart(stays));
     }
     vectors("the combination's vector", &state.combining, layout.trainable())?;
     vectors("the server's vector", &state.server, layout.trainable())?;

@@ -4,6 +4,7 @@ use crate::labels::Reference;
 use crate::memory::Memory;
 use crate::model::Params;
 use crate::round::enrolment;
+use crate::round::job::OWN;
 use crate::round::{ClientId, Profile, Refusal, Stratum};
 use crate::rules::{Carried, Extent, Strategy};
 use crate::train::{ClassWeights, Local};
@@ -67,8 +68,10 @@ pub enum Mode {
 pub struct State {
     /// The next round.
     pub round: u32,
-    /// The global model.
+    /// The global model: the tensors that travel.
     pub params: Arc<Params>,
+    /// Initial values of the tensors that stay at clients; empty if all travel.
+    pub own: Arc<Memory>,
     /// The reference label distribution Q.
     pub reference: Reference,
     /// Enrolled clients, by id.
@@ -88,12 +91,19 @@ pub struct State {
 }
 
 impl State {
-    /// The state before the first round.
-    pub fn new(run: &Run, params: Params, reference: Reference) -> Self {
+    /// The state before the first round, with the initial values of the whole model.
+    pub fn new(run: &Run, whole: Params, reference: Reference) -> Self {
+        let parts = run.strategy.parts(&whole.layout);
+        let mut own = Memory::default();
+        if !parts.all_travel() {
+            own.put(OWN, parts.own_of(&whole));
+        }
+        let params = parts.shared_of(whole);
         Self {
             round: 0,
             carried: Arc::new(beginning(run, &params)),
             params: Arc::new(params),
+            own: Arc::new(own),
             reference,
             roster: Vec::new(),
             weighting: Memory::default(),
@@ -152,7 +162,7 @@ impl State {
 /// The carried vectors before the first round.
 fn beginning(run: &Run, params: &Params) -> Memory {
     let mut carried = Memory::default();
-    for Carried { name, extent } in run.strategy.local.needs().carries {
+    for Carried { name, extent } in run.strategy.needs().carries {
         carried.put(
             name,
             match extent {

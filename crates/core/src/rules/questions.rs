@@ -46,6 +46,12 @@ pub trait LocalRule: Debug + Send + Sync {
         memory: Option<&Memory>,
         trainer: &mut dyn Trainer,
     ) -> Result<Trained, TrainFailure>;
+
+    /// The model that the client itself uses, if it keeps one beside the shared model. `model` is the newest shared model
+    /// with the client's own tensors, `memory` what the client remembers.
+    fn own_model(&self, _model: &Params, _memory: Option<&Memory>) -> Option<Params> {
+        None
+    }
 }
 
 /// What the round must know about a local rule.
@@ -59,6 +65,8 @@ pub struct Needs {
     pub mu: f64,
     /// Why clients must train with SGD, if they must.
     pub sgd: Option<&'static str>,
+    /// Whether clients keep a model of their own: see [`LocalRule::own_model`].
+    pub own_model: bool,
 }
 
 /// A vector sent along with the model.

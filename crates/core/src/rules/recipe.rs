@@ -1,7 +1,8 @@
 //! A strategy is a value made of independent rules; a recipe holds the rules in which a method differs from FedAvg.
 
 use crate::labels::Ask;
-use crate::rules::{Combine, LocalRule, Loss, Selection, ServerRule, Weighting};
+use crate::model::{Layout, Parts};
+use crate::rules::{Combine, LocalRule, Loss, Needs, Personal, Selection, ServerRule, Sharing, Weighting};
 use std::fmt;
 use std::sync::Arc;
 
@@ -20,6 +21,10 @@ pub struct Recipe {
     pub server: Option<Arc<dyn ServerRule>>,
     /// Who is asked in a round.
     pub selection: Option<Arc<dyn Selection>>,
+    /// Which tensors travel.
+    pub sharing: Option<Arc<dyn Sharing>>,
+    /// Which model a client itself uses.
+    pub personal: Option<Arc<dyn Personal>>,
 }
 
 /// The name of one rule of a recipe.
@@ -37,6 +42,10 @@ pub enum Rule {
     Server,
     /// [`Recipe::selection`].
     Selection,
+    /// [`Recipe::sharing`].
+    Sharing,
+    /// [`Recipe::personal`].
+    Personal,
 }
 
 impl fmt::Display for Rule {
@@ -48,6 +57,8 @@ impl fmt::Display for Rule {
             Self::Combine => "how updates are combined",
             Self::Server => "the server's step",
             Self::Selection => "client selection",
+            Self::Sharing => "which tensors travel",
+            Self::Personal => "which model a client itself uses",
         })
     }
 }
@@ -62,6 +73,8 @@ impl Recipe {
             self.combine.is_some().then_some(Rule::Combine),
             self.server.is_some().then_some(Rule::Server),
             self.selection.is_some().then_some(Rule::Selection),
+            self.sharing.is_some().then_some(Rule::Sharing),
+            self.personal.is_some().then_some(Rule::Personal),
         ];
         brought.into_iter().flatten().collect()
     }
@@ -88,6 +101,8 @@ impl Recipe {
             combine: self.combine.or(other.combine),
             server: self.server.or(other.server),
             selection: self.selection.or(other.selection),
+            sharing: self.sharing.or(other.sharing),
+            personal: self.personal.or(other.personal),
         }
     }
 }
@@ -109,6 +124,10 @@ pub struct Strategy {
     pub server: Arc<dyn ServerRule>,
     /// Who is asked in a round.
     pub selection: Arc<dyn Selection>,
+    /// Which tensors travel.
+    pub sharing: Arc<dyn Sharing>,
+    /// Which model a client itself uses; `None` for the shared one, or the one that the local rule keeps.
+    pub personal: Option<Arc<dyn Personal>>,
 }
 
 impl Strategy {
@@ -118,6 +137,22 @@ impl Strategy {
             Ask::Nothing => self.weighting.asks(),
             more => more,
         }
+    }
+
+    /// What the round must know about local training; clients that keep tensors of their own remember them.
+    pub fn needs(&self) -> Needs {
+        let needs = self.local.needs();
+        Needs { remembers: needs.remembers || self.sharing.stays().is_some(), ..needs }
+    }
+
+    /// The parts of a model: what travels, and what stays at each client.
+    pub fn parts(&self, whole: &Arc<Layout>) -> Parts {
+        Parts::new(whole, |tensor| self.sharing.travels(whole, tensor))
+    }
+
+    /// Whether clients use models of their own.
+    pub fn is_personal(&self) -> bool {
+        self.personal.is_some() || self.sharing.stays().is_some() || self.local.needs().own_model
     }
 
     /// Whether all clients must be enrolled before the first round, because sums over all of them are kept.

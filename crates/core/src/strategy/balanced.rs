@@ -58,8 +58,13 @@ struct Balanced {
 
 impl Loss for Balanced {
     fn offsets(&self, counts: &[u64], reference: &Reference) -> Vec<f64> {
-        let n = size(counts) as f64;
-        let pairs = counts.iter().zip(reference.shares());
-        pairs.map(|(&h, q)| self.tau * ((h as f64 / n).max(self.floor) / q.max(self.floor)).ln()).collect()
+        log_ratios(counts, reference, self.tau, self.floor)
     }
+}
+
+/// tau ln( max(P_k\[c\], floor) / max(Q\[c\], floor) ) of each class c.
+pub(super) fn log_ratios(counts: &[u64], reference: &Reference, tau: f64, floor: f64) -> Vec<f64> {
+    let n = size(counts) as f64;
+    let pairs = counts.iter().zip(reference.shares());
+    pairs.map(|(&h, q)| tau * ((h as f64 / n).max(floor) / q.max(floor)).ln()).collect()
 }

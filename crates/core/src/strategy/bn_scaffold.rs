@@ -60,7 +60,7 @@ pub(super) const SPEC: Spec = Spec {
         ),
     ],
     suggests: Some("uniform"),
-    keeps: &[KEEPS],
+    keeps: &KEEPS,
     lacks: &[
         TRAINS_CORRECTED,
         (

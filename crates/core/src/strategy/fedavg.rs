@@ -9,11 +9,11 @@
 
 use crate::labels::{Ask, Reference};
 use crate::memory::Memory;
-use crate::model::Params;
+use crate::model::{Layout, Params, Tensor};
 use crate::round::{Accepted, ClientId, Mode, Profile, ReadFailure, UpdatePart};
 use crate::rules::{
-    Combine, Combined, Guide, LocalRule, Loss, Needs, Recipe, Selection, ServerRule, Settings, Shares, Spec,
-    Step, Strategy, Task, Trained, Weighting,
+    Combine, Combined, Guide, LocalRule, Loss, Needs, Recipe, Selection, ServerRule, Settings, Shares,
+    Sharing, Spec, Step, Strategy, Task, Trained, Weighting,
 };
 use crate::settings::{Param, Range};
 use crate::train::{LocalRun, TrainFailure, Trainer};
@@ -59,6 +59,8 @@ pub(crate) fn complete(recipe: Recipe, label: String) -> Strategy {
         combine: recipe.combine.unwrap_or_else(|| Arc::new(Mean)),
         server: recipe.server.unwrap_or_else(|| Arc::new(Adopt { server_lr: 1.0 })),
         selection: recipe.selection.unwrap_or_else(|| Arc::new(Random)),
+        sharing: recipe.sharing.unwrap_or_else(|| Arc::new(Everything)),
+        personal: recipe.personal,
     }
 }
 
@@ -165,5 +167,18 @@ impl Selection for Random {
 
     fn cohort(&self, shuffled: &[&Profile], count: usize, _: &Reference, _: Mode) -> Vec<ClientId> {
         shuffled.iter().take(count).map(|profile| profile.client).collect()
+    }
+}
+
+#[derive(Debug)]
+struct Everything;
+
+impl Sharing for Everything {
+    fn travels(&self, _: &Layout, _: &Tensor) -> bool {
+        true
+    }
+
+    fn stays(&self) -> Option<&'static str> {
+        None
     }
 }

@@ -50,10 +50,13 @@ pub(super) const SPEC: Spec = Spec {
         "strength of the dynamic regularisation, alpha in the paper",
     )],
     suggests: Some("uniform"),
-    keeps: &[(
-        Rule::Combine,
-        "its server state is the sum of the clients' changes, and the model must move by their weighted mean",
-    )],
+    keeps: &[
+        (
+            Rule::Combine,
+            "its server state is the sum of the clients' changes, and the model must move by their weighted mean",
+        ),
+        (Rule::Sharing, "its server state is a sum over the clients' changes of every trainable tensor"),
+    ],
     lacks: &[
         (Property::AgreesOnEqualClients, "the server goes beyond the clients' mean by their changes so far"),
         (Property::TrainsPlainly, "its gradient has a proximal and a linear term"),

@@ -8,24 +8,29 @@ mod balanced;
 mod bn_scaffold;
 mod centred_clipping;
 mod complete;
+mod ditto;
 mod fedadagrad;
 mod fedadam;
 pub(crate) mod fedavg;
 mod fedavgm;
+mod fedbn;
 mod feddkw;
 mod feddyn;
 mod fedexp;
 mod fedlc;
 mod fednova;
+mod fedper;
 mod fedprox;
 mod fedtvd;
 mod fedtvd_released;
 mod fedyogi;
+mod finetune;
 mod geometric_median;
 mod joint;
 mod krum;
 mod median;
 mod multi_krum;
+mod prior;
 mod scaffold;
 mod trimmed_mean;
 mod uniform;
@@ -59,4 +64,9 @@ pub const ALL: &[&Spec] = &[
     &fedyogi::SPEC,
     &fedexp::SPEC,
     &complete::SPEC,
+    &fedbn::SPEC,
+    &fedper::SPEC,
+    &ditto::SPEC,
+    &finetune::SPEC,
+    &prior::SPEC,
 ];

@@ -32,10 +32,13 @@ pub(super) const DAMPING: Param = Param::number(
     "factor on the correction of the gradient: 1 is the paper's, 0 trains without correction",
 );
 
-pub(super) const KEEPS: (Rule, &str) = (
-    Rule::Combine,
-    "its control variate is the weighted mean of the clients' changes, and the model must move by the same mean",
-);
+pub(super) const KEEPS: [(Rule, &str); 2] = [
+    (
+        Rule::Combine,
+        "its control variate is the weighted mean of the clients' changes, and the model must move by the same mean",
+    ),
+    (Rule::Sharing, "its control variate corrects the gradient of every trainable tensor"),
+];
 
 pub(super) const TRAINS_CORRECTED: (Property, &str) =
     (Property::TrainsPlainly, "its gradient is corrected by control variates from the second round on");
@@ -57,7 +60,7 @@ pub(super) const SPEC: Spec = Spec {
         DAMPING,
     ],
     suggests: Some("uniform"),
-    keeps: &[KEEPS],
+    keeps: &KEEPS,
     lacks: &[TRAINS_CORRECTED],
     ..Spec::new(
         "scaffold",
@@ -86,12 +89,12 @@ impl LocalRule for Controlled {
         Needs {
             carries: &[CONTROL],
             remembers: true,
-            mu: 0.0,
             sgd: Some(if self.at_start {
                 "control variates are gradients and cancel the drift of steps that are linear in gradients, as only those of SGD are"
             } else {
                 "a control variate is a client's change divided by its total step size, which is a mean gradient only with SGD"
             }),
+            ..Needs::default()
         }
     }
 

@@ -1,52 +1,122 @@
 //! What a client does with a job: the same routine in a simulation and at a real site.
 
 use crate::memory::Memory;
+use crate::model::{Layout, Params, Parts};
+use crate::round::job::OWN;
 use crate::round::{ClientData, ClientFailure, Job, Report, Upload};
-use crate::rules::{Strategy, Task};
+use crate::rules::{OwnModel, OwnTask, Strategy, Task};
 use crate::train::{Optimizer, Trainer};
+use std::borrow::Cow;
+use std::sync::Arc;
 
 /// Trains for one round. The client's memory is borrowed and a new one is returned, so that it can only advance when
 /// the update that it belongs to was accepted.
 ///
-/// `memory` is the one that [`Job::accepted`] names, or `None` if the client does not have it.
+/// `layout` is that of the whole model, with the tensors that stay at the client. `memory` is the one that
+/// [`Job::accepted`] names, or `None` if the client does not have it.
 pub fn train(
     strategy: &Strategy,
+    layout: &Arc<Layout>,
     job: &Job,
     client: &ClientData,
     memory: Option<&Memory>,
     trainer: &mut dyn Trainer,
 ) -> Result<(Upload, Memory), ClientFailure> {
     let offer = &job.offer;
-    job.check_carried(&strategy.local.needs())?;
+    job.check_carried(&strategy.needs())?;
     if let Some(why) = strategy.needs_sgd().filter(|_| !matches!(offer.local.optimizer, Optimizer::Sgd(_))) {
         let (label, optimizer) = (&strategy.label, offer.local.optimizer.name());
         return Err(ClientFailure::BadJob(format!("{label} cannot train with {optimizer}: {why}")));
     }
+    let parts = strategy.parts(layout);
+    let memory = memory.filter(|_| job.accepted.is_some());
+    let base = whole(&parts, job, memory)?;
     let offsets = offsets(strategy, &client.counts, job);
     let weights = offer.class_weights.of_client(&client.counts, offer.local.smoothing);
     let task = Task {
-        base: &offer.params,
+        base: &base,
         carried: &offer.carried,
         client,
         local: &offer.local,
         pass: offer.local.pass(job.key, offsets.as_deref(), weights.as_deref()),
     };
-    let memory = memory.filter(|_| job.accepted.is_some());
-    let trained = strategy.local.train(&task, memory, trainer)?;
+    let mut trained = strategy.local.train(&task, memory, trainer)?;
+    if !parts.all_travel() {
+        trained.memory.put(OWN, parts.own_of(&trained.params));
+    }
     let report = Report {
         round: offer.round,
         steps: trained.steps,
         reach: trained.reach,
         losses: trained.losses,
-        remembers: !strategy.local.needs().remembers || job.accepted.is_none() || memory.is_some(),
+        remembers: !strategy.needs().remembers || job.accepted.is_none() || memory.is_some(),
     };
-    let upload = Upload { client: job.client, params: trained.params, carried: trained.carried, report };
+    let params = parts.shared_of(trained.params);
+    let upload = Upload { client: job.client, params, carried: trained.carried, report };
     Ok((upload, trained.memory))
+}
+
+/// The model that the client itself uses. `memory` is as in [`train`], and stays as it is.
+pub fn own_model(
+    strategy: &Strategy,
+    layout: &Arc<Layout>,
+    job: &Job,
+    client: &ClientData,
+    memory: Option<&Memory>,
+    trainer: &mut dyn Trainer,
+) -> Result<OwnModel, ClientFailure> {
+    let offer = &job.offer;
+    let memory = memory.filter(|_| job.accepted.is_some());
+    let shared = whole(&strategy.parts(layout), job, memory)?;
+    let model = strategy.local.own_model(&shared, memory).map_or(shared, Cow::Owned);
+    let Some(personal) = &strategy.personal else {
+        return Ok(OwnModel { params: model.into_owned(), offsets: None });
+    };
+    let weights = offer.class_weights.of_client(&client.counts, offer.local.smoothing);
+    let task = OwnTask {
+        model: &model,
+        client,
+        reference: &offer.reference,
+        local: &offer.local,
+        pass: offer.local.pass(job.key, None, weights.as_deref()),
+    };
+    Ok(personal.own_model(&task, trainer)?)
+}
+
+/// The shared model with the client's own tensors: as the client remembers them, at first contact as the job brings them.
+fn whole<'a>(parts: &Parts, job: &'a Job, memory: Option<&Memory>) -> Result<Cow<'a, Params>, ClientFailure> {
+    let offer = &job.offer;
+    let wrong =
+        |what: &str| ClientFailure::BadJob(format!("{what} does not fit the strategy {}", offer.strategy));
+    if offer.params.values.len() != parts.shared.len() {
+        return Err(wrong("its model"));
+    }
+    if parts.all_travel() {
+        return if offer.own.is_empty() {
+            Ok(Cow::Borrowed(&offer.params))
+        } else {
+            Err(wrong("its own part"))
+        };
+    }
+    let own = match (memory, job.accepted) {
+        (Some(memory), _) => memory.f32(OWN),
+        (None, None) => Some(offer.own.f32(OWN).unwrap_or_default()),
+        (None, Some(_)) => None,
+    };
+    match own {
+        Some(own) if own.len() == parts.own.len() => Ok(parts.join(&offer.params, own)),
+        Some(_) if job.accepted.is_none() => Err(wrong("its own part")),
+        _ => Err(ClientFailure::LostOwnPart),
+    }
 }
 
 /// The logit offsets of the loss; `None` if all are equal, since softmax does not change.
 fn offsets(strategy: &Strategy, counts: &[u64], job: &Job) -> Option<Vec<f32>> {
-    let offsets = strategy.loss.offsets(counts, &job.offer.reference);
+    constant_dropped(strategy.loss.offsets(counts, &job.offer.reference))
+}
+
+/// Offsets to logits, unless all are equal.
+pub(crate) fn constant_dropped(offsets: Vec<f64>) -> Option<Vec<f32>> {
     let constant = offsets.iter().all(|offset| *offset == offsets[0]);
     (!constant).then(|| offsets.into_iter().map(|offset| offset as f32).collect())
 }

@@ -24,7 +24,7 @@ pub trait Trainer: Send {
     /// Batches count by the weights of their samples. Running statistics and the optimiser's state stay as they are.
     fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure>;
 
-    /// Evaluates in evaluation mode, without class weights; `offsets` are added to the logits inside the loss and never to a prediction.
+    /// Evaluates in evaluation mode, without class weights; `offsets` are added to the logits, in the loss and in predictions.
     fn evaluate(
         &mut self,
         params: &Params,

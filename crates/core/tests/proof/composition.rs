@@ -74,6 +74,8 @@ fn each_name_brings_its_parts_into_a_composition() {
         Rule::Combine => format!("{:?}", strategy.combine),
         Rule::Server => format!("{:?}", strategy.server),
         Rule::Selection => format!("{:?}", strategy.selection),
+        Rule::Sharing => format!("{:?}", strategy.sharing),
+        Rule::Personal => format!("{:?}", strategy.personal.as_ref().expect("the name brings it")),
     };
     for first in ALL {
         let alone = notation::strategy(first.name, []).unwrap();

@@ -233,7 +233,8 @@ impl Problem for Regression {
         let (_, logits) = self.outputs(w, row);
         let label = self.0.labels()[row as usize] as usize;
         let loss = -Self::shares(&logits, offsets)[label].ln();
-        let guess = (0..logits.len()).fold(0, |best, c| if logits[c] > logits[best] { c } else { best });
+        let z = |class: usize| logits[class] + offsets.map_or(0.0, |offsets| f64::from(offsets[class]));
+        let guess = (0..logits.len()).fold(0, |best, c| if z(c) > z(best) { c } else { best });
         (loss, [label, guess, logits.len()])
     }
 }

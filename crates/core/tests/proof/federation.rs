@@ -6,8 +6,8 @@ use fedtvd_core::labels::{Reference, size};
 use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::model::{LayerKind, Layout, Params, Role, Tensor};
 use fedtvd_core::round::{
-    ClientData, ClientFailure, ClientId, Job, Mode, Profile, Report, RoundRecord, Run, State, Upload, close,
-    plan,
+    ClientData, ClientFailure, ClientId, Job, Mode, Offer, Profile, Report, RoundRecord, Run, State, Upload,
+    close, plan,
 };
 use fedtvd_core::rules::{Step, Strategy, notation};
 use fedtvd_core::train::{
@@ -34,6 +34,8 @@ pub(crate) struct Federation {
     pub(crate) state: State,
     pub(crate) sites: Vec<Site>,
     pub(crate) memories: BTreeMap<(ClientId, u32), Memory>,
+    /// The layout of the whole model.
+    pub(crate) layout: Arc<Layout>,
     trainer: Box<dyn Trainer>,
 }
 
@@ -76,12 +78,13 @@ impl Federation {
         sites: Vec<Site>,
         trainer: Box<dyn Trainer>,
     ) -> Self {
+        let layout = Arc::clone(&start.layout);
         let mut state = State::new(&run, start, reference);
         for site in &sites {
             let profile = site.profile(&run.strategy, &state.reference);
             state.enrol(&run, profile).expect("sites are honest");
         }
-        Self { run, state, sites, memories: BTreeMap::new(), trainer }
+        Self { run, state, sites, memories: BTreeMap::new(), layout, trainer }
     }
 
     /// Trains every job at its site, which knows only the strategy's label.
@@ -95,9 +98,25 @@ impl Federation {
         let client = ClientData { rows: rows.clone(), holdout: Vec::new(), counts: counts.clone() };
         let memory = job.accepted.and_then(|round| self.memories.get(&(*id, round)));
         let strategy = strategy(&job.offer.strategy);
-        let (upload, memory) = client::train(&strategy, job, &client, memory, self.trainer.as_mut())?;
+        let (upload, memory) =
+            client::train(&strategy, &self.layout, job, &client, memory, self.trainer.as_mut())?;
         self.memories.insert((*id, job.offer.round), memory);
         Ok(upload)
+    }
+
+    /// What travels of a client's model if it trains by plain SGD on cross-entropy: as FedAvg's client, which knows nothing
+    /// but the model.
+    pub(crate) fn plainly_trained(&mut self, job: &Job) -> Vec<f32> {
+        let parts = self.run.strategy.parts(&self.layout);
+        let own = job.accepted.and_then(|round| self.memories.get(&(job.client, round))?.f32("own"));
+        let own = own.or(job.offer.own.f32("own")).unwrap_or_default();
+        let params = Arc::new(parts.join(&job.offer.params, own).into_owned());
+        let (carried, own) = (Arc::default(), Arc::default());
+        let offer = Offer { strategy: "fedavg".to_owned(), params, carried, own, ..Offer::clone(&job.offer) };
+        let kept = self.memories.clone();
+        let trained = self.answer(&Job { accepted: None, offer: Arc::new(offer), ..job.clone() });
+        self.memories = kept;
+        parts.shared_of(trained.expect("plain training succeeds").params).values
     }
 
     /// Closes a round with these answers.
@@ -191,20 +210,22 @@ pub(crate) fn vector(values: &[f64]) -> Params {
     Params { layout, values: values.iter().map(|&x| x as f32).collect() }
 }
 
-/// The layout of a softmax regression of three classes over two values, with a batch norm's buffers.
+/// The layout of a softmax regression of three classes over two values, with a batch norm's buffers. The weights of the last
+/// class count as a layer of their own, so that strategies can share the others alone.
 pub(crate) fn buffered_layout() -> Arc<Layout> {
-    let tensor = |name: &str, shape: &[usize], kind, role| Tensor {
+    let tensor = |layer, name: &str, shape: &[usize], kind, role| Tensor {
         name: name.to_owned(),
         shape: shape.to_vec(),
-        layer: 0,
+        layer,
         kind,
         role,
         start: 0,
     };
     Arc::new(Layout::from_tensors(vec![
-        tensor("fc.weight", &[3, 2], LayerKind::Linear, Role::Weight),
-        tensor("bn.running_mean", &[2], LayerKind::BatchNorm, Role::RunningMean),
-        tensor("bn.running_var", &[2], LayerKind::BatchNorm, Role::RunningVariance),
+        tensor(0, "bn.running_mean", &[2], LayerKind::BatchNorm, Role::RunningMean),
+        tensor(0, "bn.running_var", &[2], LayerKind::BatchNorm, Role::RunningVariance),
+        tensor(1, "first.weight", &[2, 2], LayerKind::Linear, Role::Weight),
+        tensor(2, "last.weight", &[1, 2], LayerKind::Linear, Role::Weight),
     ]))
 }
 

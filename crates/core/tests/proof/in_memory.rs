@@ -37,7 +37,7 @@ impl InMemory {
             }
             again
         });
-        let needs = run.strategy.local.needs();
+        let needs = run.strategy.needs();
         let (mut outcomes, mut uploads) = (Vec::new(), Vec::new());
         for (client, answer) in answers {
             let Some(job) = jobs.iter().find(|job| job.client == client) else { continue };

@@ -188,6 +188,7 @@ mod tests {
             accuracy: Some(accuracy),
             last10_accuracy: Some(accuracy),
             last10_validation: None,
+            last10_personal: None,
             client_accuracy: None,
             best: None,
             stopped: None,

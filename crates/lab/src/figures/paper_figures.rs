@@ -87,7 +87,7 @@ fn accuracies(setting: &Setting, dataset: &str, split: &str) -> String {
         .strategies
         .iter()
         .map(|strategy| {
-            let own = strategy.records.iter().map(|record| 100.0 * record.final_accuracy());
+            let own = strategy.records.iter().filter_map(|record| Some(100.0 * record.final_accuracy()?));
             (own.sum::<f64>() / strategy.records.len().max(1) as f64, strategy.label.as_str())
         })
         .collect();

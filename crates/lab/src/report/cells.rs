@@ -4,6 +4,9 @@ use crate::report::missed::MISSED;
 use crate::report::troubles::MARK;
 use crate::stats::row::Row;
 
+/// The text of a cell without a value.
+pub(super) const NONE: &str = "—";
+
 /// One cell.
 #[derive(Clone, Debug, Default)]
 pub struct TableCell {
@@ -28,10 +31,13 @@ pub enum Rank {
 /// the number of seeds follows each of them. A mark shows that seeds collapsed.
 pub fn accuracies(rows: &[Row]) -> Vec<(String, Option<Rank>)> {
     let alike = rows.iter().all(|row| row.seeds == rows[0].seeds);
-    let means: Vec<Option<f64>> = rows.iter().map(|row| Some(row.line.mean).filter(|_| alike)).collect();
+    let means: Vec<Option<f64>> = rows.iter().map(|row| row.line.mean.filter(|_| alike)).collect();
     let text = |row: &Row| {
         let seeds = if alike { String::new() } else { format!(" ({})", row.seeds.len()) };
-        with_spread(row.line.mean, row.line.std) + &seeds + mark(row).as_str()
+        match row.line.mean {
+            Some(mean) => with_spread(mean, row.line.std) + &seeds + mark(row).as_str(),
+            None => NONE.to_owned() + mark(row).as_str(),
+        }
     };
     rows.iter().map(text).zip(ranks(&means)).collect()
 }

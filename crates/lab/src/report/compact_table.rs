@@ -1,6 +1,6 @@
 //! A setting's most important columns as plain text that fits a terminal of 80 columns.
 
-use crate::report::cells::{loss_text, mark, missed_mark};
+use crate::report::cells::{NONE, loss_text, mark, missed_mark};
 use crate::report::findings::SettingReport;
 use crate::report::heading::last_rounds;
 use crate::report::text_table::WIDEST;
@@ -56,7 +56,7 @@ fn columns(rows: &[Row]) -> Vec<Column> {
         column(["", "strategy"], &|row| Some(row.line.strategy.clone())),
         column(["accuracy", "(%)"], &|row| {
             let spread = row.line.std.map_or(String::new(), |std| format!(" ± {}", points(std)));
-            Some(points(row.line.mean) + &spread + &mark(row))
+            Some(row.line.mean.map_or_else(|| NONE.to_owned(), |mean| points(mean) + &spread) + &mark(row))
         }),
         column(["bal.", "acc."], &|row| Some(points(row.line.balanced_accuracy?) + missed_mark(row))),
         column(["macro", "F1"], &|row| row.line.macro_f1.map(points)),

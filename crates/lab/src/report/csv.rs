@@ -4,7 +4,7 @@ use crate::report::findings::Report;
 use crate::stats::row::Row;
 
 /// Columns of `table.csv`.
-const COLUMNS: [&str; 42] = [
+const COLUMNS: [&str; 46] = [
     "setting",
     "strategy",
     "seeds",
@@ -47,6 +47,10 @@ const COLUMNS: [&str; 42] = [
     "best_accuracy",
     "best_std",
     "rounds_run",
+    "personal",
+    "personal_std",
+    "personal_deviation",
+    "personal_worst_decile",
 ];
 
 /// `table.csv`: a line per setting and strategy. Accuracies are fractions; values that do not apply are empty.
@@ -57,7 +61,7 @@ pub(super) fn table(report: &Report) -> String {
             title.to_owned(),
             line.strategy.clone(),
             row.seeds.len().to_string(),
-            line.mean.to_string(),
+            field(line.mean),
             field(line.std),
             field(line.difference),
             field(line.low),
@@ -96,6 +100,10 @@ pub(super) fn table(report: &Report) -> String {
             field(row.best_accuracy),
             field(row.best_std),
             row.rounds.iter().map(u32::to_string).collect::<Vec<_>>().join(" "),
+            field(row.personal),
+            field(row.personal_std),
+            field(row.personal_deviation),
+            field(row.personal_worst_decile),
         ]
     };
     let rows = report.parts.iter().flat_map(|part| part.rows.iter().map(|row| (&part.setting.title, row)));

@@ -56,7 +56,7 @@ fn notes(Strategy { label, records }: &Strategy) -> Vec<String> {
         groups.entry(count).or_default().push(MissedClass { class, share });
     }
     let names = records.first().and_then(|run| run.class_names.as_deref());
-    let finals: Vec<f64> = records.iter().map(Record::final_accuracy).collect();
+    let finals: Vec<f64> = records.iter().filter_map(Record::final_accuracy).collect();
     let balanced: Option<Vec<f64>> = records.iter().map(|run| run.balanced_accuracy).collect();
     let accuracies = both_accuracies(mean(&finals), balanced.as_deref().map(mean));
     let note = |(count, classes): (usize, Vec<MissedClass>)| {

@@ -1,7 +1,7 @@
 //! A setting's table: columns, cells and their descriptions. Markdown, LaTeX and the HTML page show the same table.
 
 use crate::report::cells::{
-    TableCell, accuracies, ends, loss_text, missed_mark, p_text, points, with_spread,
+    NONE, TableCell, accuracies, ends, loss_text, missed_mark, p_text, points, with_spread,
 };
 use crate::stats::family::LEVEL;
 use crate::stats::row::Row;
@@ -30,8 +30,6 @@ pub struct Table {
     /// The target of the column of rounds: an accuracy, or the baseline's final one.
     pub goal: String,
 }
-
-const NONE: &str = "—";
 
 impl Table {
     /// The table of rows that were computed with these options.
@@ -63,7 +61,7 @@ impl Table {
         let last = format!("test accuracy in %, averaged over the last {LAST} rounds; {spread}");
         let cells = accuracies(rows).into_iter().zip(rows).map(|((text, rank), row)| TableCell {
             text,
-            value: Some(row.line.mean),
+            value: row.line.mean,
             rank,
         });
         let accuracy =
@@ -193,6 +191,24 @@ impl Table {
                 "worst tenth",
                 "mean per-client accuracy of the worst tenth of the clients, in %",
                 &|row| row.worst_decile.map(|worst| (points(worst), worst)),
+            ),
+            metric(
+                "own models",
+                "accuracy of the models that clients use themselves, mean over clients in %",
+                &|row| {
+                    let (value, std) = (row.personal?, row.personal_std);
+                    Some((value, with_spread(value, std)))
+                },
+            ),
+            column(
+                "own models' spread",
+                "standard deviation over clients of the accuracy of the models that they use themselves, in percentage points",
+                &|row| row.personal_deviation.map(|spread| (points(spread), spread)),
+            ),
+            column(
+                "own models' worst tenth",
+                "mean accuracy of the worst tenth of the models that clients use themselves, in %",
+                &|row| row.personal_worst_decile.map(|worst| (points(worst), worst)),
             ),
             column("MB", "megabytes that all clients of a run upload and download", &|row| {
                 let bytes = row.bytes_up + row.bytes_down;

@@ -26,7 +26,7 @@ pub struct Record {
     pub evaluated: Vec<bool>,
     /// Accuracy after every round, from 0 to 1, or after the last evaluated one before it (`evaluation.every`); `None` if unknown.
     pub accuracy: Vec<Option<f64>>,
-    /// Accuracy after each of the last rounds.
+    /// Accuracy after each of the last rounds; empty if there is no shared model that could be evaluated.
     pub last: Vec<f64>,
     /// Balanced accuracy after every round; `None` if not recorded.
     pub balanced: Vec<Option<f64>>,
@@ -58,6 +58,9 @@ pub struct Record {
     pub clients: Option<Spread>,
     /// Whether it was measured on each client's own hold-out, and not estimated from the accuracies of the classes.
     pub clients_measured: bool,
+    /// Accuracy over clients of the models that they use themselves, mean over the last rounds; `None` unless the strategy has
+    /// such models.
+    pub personal: Option<Spread>,
     /// The final model on each client's hold-out; `None` without hold-outs.
     pub client_results: Option<Vec<ClientResult>>,
     /// Bytes uploaded by clients in all rounds.
@@ -211,10 +214,13 @@ impl Record {
         let last = &lines[lines.len().saturating_sub(LAST)..];
         let last: Vec<&RoundRecord> = last.iter().filter(|line| options.due(line.round)).collect();
         let metrics = LastRounds::of(lines, options);
-        let measured = spread(last.iter().map(|line| Some(line.validation?.clients)));
+        let measured = Spread::mean_of(last.iter().map(|line| Some(line.validation?.clients)));
+        let accuracies = last.iter().map(|line| line.accuracy).collect::<Option<Vec<f64>>>();
+        let personal = metrics.personal();
         let held = |value: fn(&RoundRecord) -> Option<f64>| held(lines, &options, value);
         Some(Self {
-            last: last.iter().map(|line| line.accuracy).collect::<Option<_>>()?,
+            last: accuracies.or_else(|| personal.map(|_| Vec::new()))?,
+            personal,
             evaluated: lines.iter().map(|line| line.accuracy.is_some()).collect(),
             accuracy: held(|line| line.accuracy),
             balanced: held(|line| Some(line.balanced?.accuracy)),
@@ -234,7 +240,7 @@ impl Record {
             effective: lines.iter().map(|line| line.effective_clients).collect(),
             drift: lines.iter().map(|line| line.drift).collect(),
             classes: classes(&last),
-            clients: measured.or_else(|| spread(last.iter().map(|line| line.client_accuracy))),
+            clients: measured.or_else(|| Spread::mean_of(last.iter().map(|line| line.client_accuracy))),
             clients_measured: measured.is_some(),
             client_results: None,
             bytes_up: lines.iter().map(|line| line.bytes_up).sum(),
@@ -249,9 +255,9 @@ impl Record {
         })
     }
 
-    /// Mean accuracy of the last rounds.
-    pub fn final_accuracy(&self) -> f64 {
-        crate::stats::statistics::mean(&self.last)
+    /// Mean accuracy of the last rounds; `None` if there is no shared model that could be evaluated.
+    pub fn final_accuracy(&self) -> Option<f64> {
+        (!self.last.is_empty()).then(|| crate::stats::statistics::mean(&self.last))
     }
 
     /// Whether its clients were on other machines, which do not report their split.
@@ -288,19 +294,6 @@ fn classes(lines: &[&RoundRecord]) -> Option<Vec<Option<f64>>> {
         (!values.is_empty()).then(|| crate::stats::statistics::mean(&values))
     };
     Some((0..recorded.first()?.len()).map(mean).collect())
-}
-
-/// Per-client accuracy, mean over these rounds; `None` unless recorded in every round.
-fn spread(rounds: impl Iterator<Item = Option<Spread>>) -> Option<Spread> {
-    let recorded: Vec<Spread> = rounds.collect::<Option<_>>()?;
-    let mean = |part: fn(&Spread) -> f64| {
-        crate::stats::statistics::mean(&recorded.iter().map(part).collect::<Vec<_>>())
-    };
-    Some(Spread {
-        mean: mean(|spread| spread.mean),
-        deviation: mean(|spread| spread.deviation),
-        worst_decile: mean(|spread| spread.worst_decile),
-    })
 }
 
 /// The recorded alarms; for a run of an earlier version, those that it would have raised.

@@ -9,8 +9,8 @@ use serde::Serialize;
 pub struct StrategySummary {
     /// The strategy's label.
     pub strategy: String,
-    /// Mean over seeds of the mean accuracy of the last rounds.
-    pub mean: f64,
+    /// Mean over seeds of the mean accuracy of the last rounds; `None` if there is no shared model that could be evaluated.
+    pub mean: Option<f64>,
     /// Standard deviation over seeds.
     pub std: Option<f64>,
     /// Mean paired difference to the baseline; `None` for the baseline itself.
@@ -89,6 +89,15 @@ pub struct Row {
     pub client_deviation: Option<f64>,
     /// Mean per-client accuracy of the worst tenth of the clients.
     pub worst_decile: Option<f64>,
+    /// The models that clients use themselves: mean over seeds of their mean accuracy over clients. If other strategies of the setting
+    /// have such models, it is the per-client accuracy of the shared model; `None` if none has.
+    pub personal: Option<f64>,
+    /// Its standard deviation over seeds.
+    pub personal_std: Option<f64>,
+    /// Its standard deviation over clients.
+    pub personal_deviation: Option<f64>,
+    /// Mean accuracy of the worst tenth of these models.
+    pub personal_worst_decile: Option<f64>,
     /// Rounds of each run.
     pub rounds: Vec<u32>,
     /// Accuracy on the test set of the model that the hold-outs chose, mean over seeds; `None` without hold-outs.

@@ -9,6 +9,7 @@ use crate::stats::family::compared;
 use crate::stats::row::{Row, StrategySummary};
 use crate::stats::row_error::{PairedRows, row_error};
 use crate::stats::statistics::{deviation, mean};
+use fedtvd_core::round::Spread;
 use std::collections::BTreeSet;
 
 pub use fedtvd_run::directory::LAST;
@@ -42,8 +43,11 @@ pub fn rows(setting: &Setting, options: &SummaryOptions) -> Vec<Row> {
     let Some(baseline) = setting.strategy(&options.baseline).or(setting.strategies.first()) else {
         return Vec::new();
     };
-    let target = options.target.unwrap_or_else(|| mean(&finals(&baseline.records)));
-    let row = |strategy: &Strategy| row(strategy, baseline, target, options.deviation);
+    let finals = finals(&baseline.records);
+    let target = options.target.unwrap_or(if finals.is_empty() { f64::INFINITY } else { mean(&finals) });
+    let personal =
+        setting.strategies.iter().flat_map(|strategy| &strategy.records).any(|run| run.personal.is_some());
+    let row = |strategy: &Strategy| row(strategy, baseline, target, options.deviation, personal);
     let (mut rows, differences): (Vec<Row>, Vec<Option<Difference>>) =
         setting.strategies.iter().map(row).unzip();
     let tested: Vec<usize> = (0..rows.len()).filter(|&place| differences[place].is_some()).collect();
@@ -55,12 +59,21 @@ pub fn rows(setting: &Setting, options: &SummaryOptions) -> Vec<Row> {
     rows
 }
 
-fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -> (Row, Option<Difference>) {
+fn row(
+    strategy: &Strategy,
+    baseline: &Strategy,
+    target: f64,
+    kind: Deviation,
+    personal: bool,
+) -> (Row, Option<Difference>) {
     let records = &strategy.records;
     let accuracies = finals(records);
     let pairs = (strategy.label != baseline.label).then(|| pairs(records, &baseline.records));
     let differences: Option<Vec<f64>> = pairs.as_ref().map(|pairs| {
-        pairs.iter().map(|[own, other]| own.final_accuracy() - other.final_accuracy()).collect()
+        pairs
+            .iter()
+            .filter_map(|[own, other]| Some(own.final_accuracy()? - other.final_accuracy()?))
+            .collect()
     });
     let test_sets = pairs.as_ref().map(|pairs| test_sets(pairs.iter().flatten().copied()));
     let shared = pairs.as_ref().filter(|_| matches!(test_sets, Some(TestSets::Shared(_))));
@@ -76,6 +89,13 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let fair = |part: fn(&fedtvd_core::round::Spread) -> f64| {
         fairness.as_ref().map(|all| mean(&all.iter().map(part).collect::<Vec<_>>()))
     };
+    // Who uses the shared model has its accuracy.
+    let own_models: Option<Vec<Spread>> =
+        records.iter().map(|run| run.personal.or(run.clients.filter(|_| personal))).collect();
+    let own = |part: fn(&Spread) -> f64| -> Option<Vec<f64>> {
+        own_models.as_ref().map(|all| all.iter().map(part).collect())
+    };
+    let personal = own(|spread| spread.mean);
     let medians: Option<Vec<f64>> = records.iter().map(|run| run.median_accuracy).collect();
     let bytes = |part: fn(&Record) -> u64| {
         mean(&records.iter().map(|record| part(record) as f64).collect::<Vec<_>>())
@@ -91,7 +111,7 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
     let row = Row {
         line: StrategySummary {
             strategy: strategy.label.clone(),
-            mean: mean(&accuracies),
+            mean: (!accuracies.is_empty()).then(|| mean(&accuracies)),
             std: match kind {
                 Deviation::Seeds => deviation(&accuracies),
                 Deviation::Rounds => deviation_of_rounds(records),
@@ -136,6 +156,10 @@ fn row(strategy: &Strategy, baseline: &Strategy, target: f64, kind: Deviation) -
         clients_measured: records.iter().all(|record| record.clients_measured),
         client_deviation: fair(|spread| spread.deviation),
         worst_decile: fair(|spread| spread.worst_decile),
+        personal: personal.as_deref().map(mean),
+        personal_std: personal.as_deref().and_then(deviation),
+        personal_deviation: own(|spread| spread.deviation).as_deref().map(mean),
+        personal_worst_decile: own(|spread| spread.worst_decile).as_deref().map(mean),
         bytes_up: bytes(|record| record.bytes_up),
         bytes_down: bytes(|record| record.bytes_down),
         alarms: records.iter().map(|record| record.alarms.len()).sum(),
@@ -151,14 +175,16 @@ fn missed_classes(records: &[Record]) -> Vec<usize> {
     missed.map(|missed| missed.class).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// Their final accuracies; empty if there is no shared model that could be evaluated.
 fn finals(records: &[Record]) -> Vec<f64> {
-    records.iter().map(Record::final_accuracy).collect()
+    records.iter().map(Record::final_accuracy).collect::<Option<_>>().unwrap_or_default()
 }
 
 /// The runs of each seed that both have: the strategy's and the baseline's.
 fn pairs<'a>(own: &'a [Record], baseline: &'a [Record]) -> Vec<[&'a Record; 2]> {
     let other = |seed: u64| baseline.iter().find(|record| record.summary.seed == seed);
-    own.iter().filter_map(|record| Some([record, other(record.summary.seed)?])).collect()
+    let evaluated = |pair: &[&Record; 2]| pair.iter().all(|record| !record.last.is_empty());
+    own.iter().filter_map(|record| Some([record, other(record.summary.seed)?])).filter(evaluated).collect()
 }
 
 /// Which test rows both models of each seed classify correctly.

@@ -46,7 +46,12 @@ pub fn verdict(rows: &[Row]) -> String {
     let seeds = rows.iter().filter_map(|row| row.pairs).max().unwrap_or(baseline.seeds.len());
     let others = rows.len() - 1;
     if others == 0 {
-        let accuracy = 100.0 * baseline.line.mean;
+        let Some(mean) = baseline.line.mean else {
+            return format!(
+                "{name} has no shared model that could be evaluated; there is no other strategy to compare it with."
+            );
+        };
+        let accuracy = 100.0 * mean;
         let seeds = seed_count(baseline.seeds.len());
         let collapsed = match baseline.line.collapsed {
             0 => String::new(),

@@ -15,6 +15,7 @@ fn held_out(strategy: &str) -> Record {
         holdout: 10,
         accuracy,
         loss: Some(1.5),
+        personal: None,
     };
     let mut record = run(strategy, 1, &[0.5], &["split.holdout=0.2"]);
     record.client_results = Some(vec![result(3, 0.75), result(9, 0.25)]);

@@ -26,7 +26,7 @@ mod tests {
         let network = fedtvd_nn::models::named("logistic", [999, 1, 1], 2).unwrap();
         let layout = Layout::of(&network).unwrap();
         let memory = |strategy: &str, bytes| {
-            job_memory(&layout, &notation::strategy(strategy, []).unwrap().local.needs(), bytes)
+            job_memory(&layout, &notation::strategy(strategy, []).unwrap().needs(), bytes)
         };
         // 2,000 numbers of four bytes and a head of 500 bytes, which counts twice; one more vector.
         assert_eq!(memory("fedavg", 8_500), 8_500 + 500);

@@ -9,7 +9,7 @@ use crate::client::site_data::Readable;
 use crate::wire;
 use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::model::{Layout, Network, NetworkError, Params};
+use fedtvd_core::model::{Layout, Network, NetworkError, Params, Parts};
 use fedtvd_core::round::{ClientData, ClientEvaluation, ClientFailure, ClientId, Job};
 use fedtvd_core::rules::{Needs, notation};
 use fedtvd_core::train::client::train;
@@ -28,7 +28,8 @@ pub(crate) struct Site {
     client: ClientId,
     cpu: Cpu,
     network: Network,
-    layout: Arc<Layout>,
+    /// What of the model travels under the announced strategy, and what stays here.
+    parts: Parts,
     data: ClientData,
     /// Number of hold-out samples that it claims to have.
     pub(crate) holdout: u64,
@@ -230,7 +231,11 @@ impl Site {
             Disclosure::Nothing => 0,
             Disclosure::Counts | Disclosure::Confusion => data.holdout.len() as u64,
         };
-        Ok(Self { client: welcome.client, network, cpu, layout, data, holdout, attack, policy, folder })
+        // A strategy that this version does not know is refused with the first job.
+        let strategy = notation::strategy(&welcome.strategy, []);
+        let parts =
+            strategy.map_or_else(|_| Parts::new(&layout, |_| true), |strategy| strategy.parts(&layout));
+        Ok(Self { client: welcome.client, network, cpu, parts, data, holdout, attack, policy, folder })
     }
 
     /// The answer to a survey: only what it asks for.
@@ -266,7 +271,7 @@ impl Site {
     /// The bytes of an update, trained as a job says. What the site must remember is on disk before this returns.
     pub(crate) fn train(&mut self, bytes: &[u8]) -> Result<Answer, FileError> {
         let bad = |why: String| Ok(Answer::Failure(ClientFailure::BadJob(why)));
-        let job = match Job::from_bytes(bytes, &self.layout) {
+        let job = match Job::from_bytes(bytes, &self.parts.shared) {
             Ok(job) => job,
             Err(error) => return bad(error.to_string()),
         };
@@ -284,14 +289,14 @@ impl Site {
         if reference != classes {
             return bad(format!("its reference has {reference} shares, but there are {classes} classes"));
         }
-        if let Err(violation) = self.check(&job, &strategy.local.needs(), bytes.len()) {
+        if let Err(violation) = self.check(&job, &strategy.needs(), bytes.len()) {
             return Ok(Answer::Refused(violation));
         }
         let memory = match job.accepted {
             Some(round) => self.recall(round)?,
             None => None,
         };
-        match train(&strategy, &job, &self.data, memory.as_ref(), &mut self.cpu) {
+        match train(&strategy, &self.parts.whole, &job, &self.data, memory.as_ref(), &mut self.cpu) {
             Err(failure) => Ok(Answer::Failure(failure)),
             Ok((mut upload, memory)) => {
                 if !memory.is_empty() {
@@ -299,7 +304,7 @@ impl Site {
                 }
                 if let Some(attack) = &self.attack {
                     // A client knows its own update alone.
-                    attack.update(&mut upload, &job, strategy.local.needs().mu, &self.data.counts, None);
+                    attack.update(&mut upload, &job, strategy.needs().mu, &self.data.counts, None);
                 }
                 Ok(Answer::Update(upload.to_bytes()))
             }
@@ -316,14 +321,14 @@ impl Site {
         let batch = job.offer.local.batch.min(self.data.rows.len());
         // The layers were checked when the site was made.
         let optimizer = &job.offer.local.optimizer;
-        check_network(&self.policy, &self.network, &self.layout, batch, optimizer).unwrap_or(Ok(()))?;
+        check_network(&self.policy, &self.network, &self.parts.whole, batch, optimizer).unwrap_or(Ok(()))?;
         let memory = Cpu::training_memory(&self.network, batch, optimizer).unwrap_or(0);
-        self.policy.check_memory(memory + job_memory(&self.layout, needs, bytes))
+        self.policy.check_memory(memory + job_memory(&self.parts.whole, needs, bytes))
     }
 
     /// The largest job or model that the server can have for this site.
     pub(crate) fn largest_job(&self) -> u64 {
-        largest_job(&self.layout)
+        largest_job(&self.parts.whole)
     }
 
     /// Evaluates a model on the hold-out; the result has only what the site discloses.
@@ -341,7 +346,11 @@ impl Site {
         if let Some(found) = self.attack.and_then(|attack| attack.evaluation(classes, self.holdout)) {
             return Ok(found);
         }
-        let params = Params::from_safetensors(bytes, &self.layout).map_err(|error| error.to_string())?;
+        let params =
+            Params::from_safetensors(bytes, &self.parts.shared).map_err(|error| error.to_string())?;
+        if !self.parts.all_travel() {
+            return Err("a part of the model stays here, and the rest cannot be evaluated alone".to_owned());
+        }
         if self.data.holdout.is_empty() {
             return Ok(Evaluation::empty(classes));
         }

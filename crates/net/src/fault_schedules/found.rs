@@ -96,6 +96,7 @@ fn a_checkpoint_that_a_run_resumes_from_survives_a_power_cut_even_if_its_writer_
         params: Arc::new(Params::zeros(Arc::clone(&layout))),
         reference: Reference::uniform(2),
         roster: Vec::new(),
+        own: Arc::default(),
         carried: Arc::default(),
         weighting: Memory::default(),
         server: Memory::default(),

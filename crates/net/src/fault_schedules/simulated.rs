@@ -54,7 +54,7 @@ impl Fleet for Simulated {
     }
 
     fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure> {
-        let (needs, mut updates) = (self.run.strategy.local.needs(), InMemory::default());
+        let (needs, mut updates) = (self.run.strategy.needs(), InMemory::default());
         for job in jobs {
             let client = job.client;
             let (answer, params) = match self.closings[self.round].answers.get(&client) {
@@ -71,7 +71,7 @@ impl Fleet for Simulated {
         Ok(Answers { updates: Box::new(updates), traffic: None })
     }
 
-    fn evaluate(&mut self, _: &Params) -> Result<Evaluated, FleetFailure> {
+    fn evaluate(&mut self, _: &State, _: &[Job]) -> Result<Evaluated, FleetFailure> {
         Ok(Evaluated::default())
     }
 

@@ -205,7 +205,7 @@ impl Coordinator {
         let place = |partial: &Partial| self.ledger.partial(round, client, &partial.hash, partial.bytes);
         before.extend(open.partial.remove(&client).map(|partial| (place(&partial), partial)));
         let size = enrolled.profile(client).map_or(0, |profile| profile.size);
-        let check = UploadStream::new(self.terms.run.strategy.local.needs(), size, job.clone(), ticket.bytes);
+        let check = UploadStream::new(self.terms.run.strategy.needs(), size, job.clone(), ticket.bytes);
         let path = self.ledger.partial(round, client, &ticket.hash, ticket.bytes);
         let same = |(other, _): &(PathBuf, Partial)| *other == path && ticket.continues;
         let partial = match before.iter().position(same) {
@@ -227,7 +227,7 @@ impl Coordinator {
 
     /// Number of values in an update.
     fn numbers(&self) -> u64 {
-        let carried = self.terms.run.strategy.local.needs().carries.iter();
+        let carried = self.terms.run.strategy.needs().carries.iter();
         let carried: usize = carried.map(|carried| carried.extent.len(&self.terms.layout)).sum();
         (self.terms.layout.len() + carried) as u64
     }

@@ -2,13 +2,12 @@
 
 use crate::federation::deadline::Timings;
 use crate::federation::ledger::{Answer, Closing, Opening};
-use crate::federation::phase::Open;
+use crate::federation::phase::{Open, SharedNumbers};
 use crate::federation::recovery::Recovered;
 use crate::federation::server_evaluator::OpenTable;
 use crate::federation::stored::{Reply, Stored, StoredUpdate};
 use crate::federation::{Coordinator, Deadline, Event};
 use fedtvd_core::bytes::UploadStream;
-use fedtvd_core::model::Params;
 use fedtvd_core::round::{Assessment, ClientId, Job, Profile, State};
 use fedtvd_core::train::Trainer;
 use fedtvd_run::directory::Memories;
@@ -72,7 +71,7 @@ impl Federation {
     /// before a restart.
     fn answers(&mut self, jobs: &[Job]) -> Result<(BTreeMap<ClientId, Reply>, u64), FleetFailure> {
         let (round, ledger) = (self.round, &self.coordinator.ledger);
-        let needs = self.coordinator.terms.run.strategy.local.needs();
+        let needs = self.coordinator.terms.run.strategy.needs();
         let check = |client: ClientId, bytes: u64| {
             let job = jobs.iter().find(|job| job.client == client)?;
             let profile = self.roster.iter().find(|profile| profile.client == client)?;
@@ -92,7 +91,7 @@ impl Federation {
             // No result depends on the answers yet: clients whose update was lost get their job again.
             (self.coordinator.log)(&Event::Note { note: format!("round {} is reopened", round + 1) });
         }
-        let shared = jobs.first().map(Job::numbers).unwrap_or_default().into();
+        let shared = SharedNumbers::of(jobs);
         let kept = kept.into_iter().map(|(client, update)| (client, Reply::Update(update))).collect();
         let limit = self.deadline.of_round(round, self.timings.slowest());
         self.coordinator.open(round, self.roster.len(), jobs, shared, (kept, partial), limit);
@@ -147,7 +146,12 @@ impl Fleet for Federation {
         Ok(Answers { updates: Box::new(updates), traffic: Some(Traffic { up, down }) })
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure> {
+    fn evaluate(&mut self, state: &State, _: &[Job]) -> Result<Evaluated, FleetFailure> {
+        // Without the tensors that stay at clients, there is no model to evaluate.
+        if !state.own.is_empty() {
+            return Ok(Evaluated::default());
+        }
+        let model = &state.params;
         if let Evaluator::Open(table) = &self.evaluator {
             self.evaluator = table.evaluator()?;
         }

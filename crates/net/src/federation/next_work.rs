@@ -14,7 +14,7 @@ pub(crate) enum Todo {
     Wait,
     /// A survey, or the end of the federation.
     Message(work::Item),
-    /// A job, and the part of its bytes that all jobs of the round share.
+    /// A job, and the part of its bytes that the jobs of its offer share.
     Train(Job, Bytes),
     /// The model after a round, to be evaluated.
     Evaluate(u32, Bytes),
@@ -41,7 +41,7 @@ impl Coordinator {
         }
         Ok(match &mut inner.phase {
             Phase::Training(open) if !open.answers.contains_key(&client) => match open.jobs.get(&client) {
-                Some(job) => Todo::Train(job.clone(), open.shared.clone()),
+                Some(job) => Todo::Train(job.clone(), open.shared.of_job(job)),
                 None => Todo::Wait,
             },
             Phase::Evaluating(evaluating)

@@ -101,6 +101,29 @@ pub(crate) enum Phase {
     Finished(wire::Finished),
 }
 
+/// The values after the heads of a round's jobs, once for clients that get initial values of the tensors that stay with them,
+/// and once for the others.
+#[derive(Default)]
+pub(crate) struct SharedNumbers {
+    first: Bytes,
+    later: Bytes,
+}
+
+impl SharedNumbers {
+    pub(crate) fn of(jobs: &[Job]) -> Self {
+        let of = |first: bool| {
+            let job = jobs.iter().find(|job| job.offer.own.is_empty() != first);
+            job.map(Job::numbers).unwrap_or_default().into()
+        };
+        Self { first: of(true), later: of(false) }
+    }
+
+    /// Those of a job.
+    pub(crate) fn of_job(&self, job: &Job) -> Bytes {
+        if job.offer.own.is_empty() { self.later.clone() } else { self.first.clone() }
+    }
+}
+
 /// A round in which clients train.
 pub(crate) struct Open {
     pub(crate) round: u32,
@@ -110,8 +133,8 @@ pub(crate) struct Open {
     pub(crate) partial: BTreeMap<ClientId, Partial>,
     /// Number of updates with which it is complete.
     pub(crate) needed: usize,
-    /// The part of the jobs' bytes that all of them share.
-    pub(crate) shared: Bytes,
+    /// The parts of the jobs' bytes that several of them share.
+    pub(crate) shared: SharedNumbers,
     /// How many bytes of its job each client was sent, at most in one answer.
     pub(crate) bytes_down: BTreeMap<ClientId, u64>,
     pub(crate) began: Instant,

@@ -124,6 +124,7 @@ mod tests {
             reference: Reference::uniform(2),
             params: Arc::new(Params::zeros(Arc::new(Layout::vector(1)))),
             carried: Arc::default(),
+            own: Arc::default(),
         };
         Job { client, key: Key::of(1), accepted: None, offer: Arc::new(offer) }
     }

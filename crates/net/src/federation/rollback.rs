@@ -63,7 +63,7 @@ pub(super) fn restart_memories(
     log: &Log,
 ) -> Result<(), FederationError> {
     let rolled_back = ended_at(directory, state.round).map_err(RunError::from)?.is_some();
-    if rolled_back && run.strategy.local.needs().remembers {
+    if rolled_back && run.strategy.needs().remembers {
         state.restart_memories(run);
         let label = &run.strategy.label;
         let note = format!(

@@ -1,7 +1,7 @@
 //! The coordinator's methods for the thread that drives the rounds: open a round, wait for answers, close it.
 
 use crate::federation::partial::Partial;
-use crate::federation::phase::{Evaluating, Inner, Open, Phase};
+use crate::federation::phase::{Evaluating, Inner, Open, Phase, SharedNumbers};
 use crate::federation::stored::Reply;
 use crate::federation::table_schema::waiting_for_columns;
 use crate::federation::{Coordinator, Event};
@@ -71,7 +71,7 @@ impl Coordinator {
         round: u32,
         roster: usize,
         jobs: &[Job],
-        shared: Bytes,
+        shared: SharedNumbers,
         (answers, partial): (BTreeMap<ClientId, Reply>, BTreeMap<ClientId, Partial>),
         limit: Option<Duration>,
     ) {

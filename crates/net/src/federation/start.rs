@@ -12,7 +12,7 @@ use crate::federation::server_evaluator::server_evaluator;
 use crate::federation::table_schema::TableSchema;
 use crate::federation::{Coordinator, Deadline, Event, Log, extra_clients, resumed_schema};
 use fedtvd_core::labels::Reference;
-use fedtvd_core::model::{Layout, Network};
+use fedtvd_core::model::{Layout, Network, Parts};
 use fedtvd_core::round::quorum::{check_cohort, check_selection, fewest_clients};
 use fedtvd_core::round::{ClientId, State, cohort_size};
 use fedtvd_core::train::{Samples, Values};
@@ -25,7 +25,7 @@ use fedtvd_run::directory::{
 };
 use fedtvd_run::rounds::Rounds;
 use fedtvd_run::runner::Runner;
-use fedtvd_run::setup::{SetupError, network_for};
+use fedtvd_run::setup::{SetupError, network_for, parts};
 use fedtvd_run::simulation::SimulationError;
 use fedtvd_run::start_model::StartModel;
 use fedtvd_run::{RunError, fits};
@@ -108,8 +108,9 @@ pub(crate) fn prepare_with(
     let model = Model::of(&experiment, &info)?;
     let directory = existing.map(|(directory, _)| directory);
     directory.iter().for_each(|directory| directory.use_start(&mut experiment));
-    let start =
-        StartModel::of(&experiment, &model.layout).map_err(SimulationError::from).map_err(RunError::from)?;
+    let start = StartModel::of(&experiment, &model.parts.whole)
+        .map_err(SimulationError::from)
+        .map_err(RunError::from)?;
     let directory = match directory {
         Some(directory) => directory,
         None => create(out, &config, &experiment, &info, &model, &start)?,
@@ -122,13 +123,13 @@ pub(crate) fn prepare_with(
         resumed_schema::take_up(&directory, &config, &info, &new_name())?;
     }
     resumed_schema::store(&directory, &info)?;
-    roll_back(&directory, &ledger, &model.layout, options.rollback, &log)?;
+    roll_back(&directory, &ledger, &model.parts.shared, options.rollback, &log)?;
     let resolved = experiment.reference.resolve(info.classes);
     let resolved = resolved.map_err(SimulationError::from).map_err(RunError::from)?;
     let aggregated = resolved.is_none();
     let reference = resolved.unwrap_or_else(|| Reference::uniform(info.classes));
     let checkpoints = Checkpoints::new(directory.file("checkpoint"), experiment.rounds);
-    let (restored, checkpoints) = restore(&directory, checkpoints, &model.layout, &log)?;
+    let (restored, checkpoints) = restore(&directory, checkpoints, &model.parts.shared, &log)?;
     if let Some(state) = &restored {
         fits(out, &experiment, state).map_err(RunError::from)?;
     }
@@ -153,7 +154,7 @@ pub(crate) fn prepare_with(
     let terms = Terms {
         run_id: ledger.run(&new_name(), options.roster.as_ref())?,
         run: experiment.run.clone(),
-        layout: model.layout,
+        layout: model.parts.shared,
         network: serde_json::to_string(&model.network).expect("a network is plain data"),
         classes: info.classes,
         class_names: info.names,
@@ -172,11 +173,18 @@ pub(crate) fn prepare_with(
         return Ok(Ready { coordinator, work: Work::Farewell(summary) });
     }
     start.note.into_iter().for_each(|note| log(&Event::Note { note }));
-    log(&Event::Note { note: evaluation });
+    log(&Event::Note {
+        note: experiment.run.strategy.sharing.stays().map_or(evaluation, without_evaluation),
+    });
     let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), experiment.evaluation, state, Box::new(fleet), None);
     let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_network(model.network);
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
+}
+
+/// Why no model is evaluated where a part of it stays at the clients.
+fn without_evaluation(stays: &str) -> String {
+    format!("the {stays} stay at each client, so that there is no model that the server could evaluate")
 }
 
 /// What a federation is about.
@@ -293,7 +301,7 @@ fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, F
 /// The model that is trained.
 struct Model {
     network: Network,
-    layout: Arc<Layout>,
+    parts: Parts,
     fingerprint: Fingerprint,
 }
 
@@ -301,11 +309,12 @@ impl Model {
     fn of(experiment: &Experiment, info: &DatasetInfo) -> Result<Self, FederationError> {
         let network = network_for(experiment, info.shape, info.classes).map_err(RunError::from)?;
         let layout = Layout::of(&network).map_err(SetupError::from).map_err(RunError::from)?;
+        let parts = parts(experiment, &Arc::new(layout)).map_err(RunError::from)?;
         let values = Values::Floats(vec![0.0; info.shape.iter().product()]);
         let blank = Samples::new(info.shape, info.classes, values, vec![0], 1)
             .expect("one blank sample of label 0 is a valid data set");
         let fingerprint = Fingerprint::here(&Cpu::new(&network, Arc::new(blank))?);
-        Ok(Self { network, layout: Arc::new(layout), fingerprint })
+        Ok(Self { network, parts, fingerprint })
     }
 }
 

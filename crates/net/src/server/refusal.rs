@@ -323,6 +323,7 @@ fn update_code(failure: &ClientFailure) -> &'static str {
         ClientFailure::Reach { .. } => "update-reach",
         ClientFailure::NegativeVariance { .. } => "update-variance",
         ClientFailure::BeyondBound { .. } => "update-norm",
+        ClientFailure::LostOwnPart => "update-own-part",
         ClientFailure::Recorded(_) => "update-recorded",
     }
 }

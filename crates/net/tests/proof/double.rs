@@ -166,6 +166,7 @@ impl Double {
                     reference: Reference::uniform(CLASSES),
                     params: Arc::new(Params::zeros(layout)),
                     carried: Arc::new(Memory::default()),
+                    own: Arc::default(),
                 };
                 let job = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) };
                 whole(work::Item::Train, job.to_bytes())

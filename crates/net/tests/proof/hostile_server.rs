@@ -32,6 +32,7 @@ fn job(values: Vec<f32>, class_weights: ClassWeights) -> Step {
         reference: Reference::uniform(CLASSES),
         params: Arc::new(Params { layout, values }),
         carried: Arc::new(Memory::default()),
+        own: Arc::default(),
     };
     let bytes = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) }.to_bytes();
     let transfer = wire::Transfer { round: 0, bytes: bytes.len() as u64 };

@@ -174,6 +174,7 @@ fn job(network: &Network, batch: usize, strategy: &str) -> Step {
         reference: Reference::uniform(CLASSES),
         params: Arc::new(Params::zeros(layout)),
         carried: Arc::new(carried),
+        own: Arc::default(),
     };
     let bytes = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) }.to_bytes();
     let chunks = bytes.chunks(wire::CHUNK).map(|chunk| work::Item::Chunk(chunk.to_vec().into()));

@@ -124,7 +124,7 @@ impl Experiment {
 }
 
 fn check_protection(config: &Config, strategy: &Strategy) -> Result<(), ExperimentError> {
-    let statistics = strategy.local.needs().carries.iter().find(|carried| carried.extent == Extent::Buffers);
+    let statistics = strategy.needs().carries.iter().find(|carried| carried.extent == Extent::Buffers);
     match statistics {
         Some(carried) if mode(config) == Mode::Hardened => {
             Err(ExperimentError::Unprotected(strategy.label.clone(), carried.name))

@@ -181,6 +181,7 @@ mod tests {
         State {
             round,
             params: Arc::new(Params::zeros(layout())),
+            own: Arc::default(),
             reference: Reference::uniform(2),
             roster: Vec::new(),
             carried: Arc::default(),

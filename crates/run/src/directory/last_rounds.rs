@@ -2,7 +2,7 @@
 
 use crate::configuration::{EvaluationOptions, Metric};
 use crate::directory::LAST;
-use fedtvd_core::round::{MissedClass, RoundRecord};
+use fedtvd_core::round::{MissedClass, RoundRecord, Spread};
 use std::collections::VecDeque;
 
 /// The metrics of the last rounds, at most [`LAST`]; a long run must not grow with each round. Rounds after which the model was not to be
@@ -27,6 +27,8 @@ pub struct Metrics {
     pub loss: Option<f64>,
     /// The metric that the clients' hold-outs are judged by.
     pub validation: Option<f64>,
+    /// Accuracy over clients of the models that they use themselves.
+    pub personal: Option<Spread>,
     missed_classes: Option<Vec<MissedClass>>,
 }
 
@@ -35,6 +37,7 @@ impl Metrics {
         Self {
             round: record.round,
             validation: record.validation.as_ref().and_then(|found| metric.of_validation(found)),
+            personal: record.personal.map(|personal| personal.clients),
             accuracy: record.accuracy,
             balanced_accuracy: record.balanced.map(|balanced| balanced.accuracy),
             macro_f1: record.macro_f1,
@@ -78,6 +81,11 @@ impl LastRounds {
     pub fn mean(&self, metric: fn(&Metrics) -> Option<f64>) -> Option<f64> {
         let known: Vec<f64> = self.due().map(metric).collect::<Option<_>>()?;
         (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+    }
+
+    /// Mean of the accuracy over clients of the models that they use themselves; `None` if one of the rounds lacks it.
+    pub fn personal(&self) -> Option<Spread> {
+        Spread::mean_of(self.due().map(|round| round.personal))
     }
 
     /// The classes that are missed in all of these rounds; `None` if one of the rounds does not record them.

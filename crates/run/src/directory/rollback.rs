@@ -234,6 +234,7 @@ mod tests {
             let state = State {
                 round,
                 params: Arc::new(Params::zeros(layout())),
+                own: Arc::default(),
                 reference: Reference::uniform(2),
                 roster: Vec::new(),
                 carried: Arc::default(),

@@ -39,6 +39,10 @@ pub struct Summary {
     /// The same for `evaluation.metric` on the clients' hold-outs; null without hold-outs.
     #[serde(default)]
     pub last10_validation: Option<f64>,
+    /// The models that clients use themselves, mean over the last 10 rounds of their accuracy over clients; null unless the
+    /// strategy has such models, and if they were not evaluated in one of these rounds.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub last10_personal: Option<Spread>,
     /// Accuracy of the final model over clients, each on its own hold-out; null without hold-outs.
     #[serde(default)]
     pub client_accuracy: Option<Spread>,

@@ -105,8 +105,8 @@ impl Fleet for Adversarial {
         Ok(Answers { updates, traffic })
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure> {
-        self.fleet.evaluate(model)
+    fn evaluate(&mut self, state: &State, own: &[Job]) -> Result<Evaluated, FleetFailure> {
+        self.fleet.evaluate(state, own)
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {

@@ -2,7 +2,6 @@
 
 use crate::directory::Memories;
 use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered};
-use fedtvd_core::model::Params;
 use fedtvd_core::round::{Job, Offer, State};
 use fedtvd_core::stream::{Key, Purpose};
 use fedtvd_core::train::Local;
@@ -60,8 +59,8 @@ impl Fleet for Unreliable {
         self.fleet.work(&jobs)
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure> {
-        self.fleet.evaluate(model)
+    fn evaluate(&mut self, state: &State, own: &[Job]) -> Result<Evaluated, FleetFailure> {
+        self.fleet.evaluate(state, own)
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {

@@ -2,8 +2,7 @@
 
 use crate::directory::Memories;
 use fedtvd_core::labels::{Reference, ReferenceError};
-use fedtvd_core::model::Params;
-use fedtvd_core::round::{Assessment, Holdouts, Job, Profile, State, Updates};
+use fedtvd_core::round::{Assessment, Holdouts, Job, OwnResults, Profile, State, Updates};
 use fedtvd_core::train::TrainFailure;
 use thiserror::Error;
 
@@ -16,8 +15,9 @@ pub trait Fleet: Send {
     /// The outcomes of a round's jobs. A client without an outcome did not answer.
     fn work(&mut self, jobs: &[Job]) -> Result<Answers, FleetFailure>;
 
-    /// Evaluates the global model; the assessment is empty if nobody could.
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure>;
+    /// Evaluates the global model of this state; the assessment is empty if nobody could, or if clients keep a part of it.
+    /// `own` has what each client needs to make the model that it uses itself, if the strategy has such models.
+    fn evaluate(&mut self, state: &State, own: &[Job]) -> Result<Evaluated, FleetFailure>;
 
     /// Accepts the round that led to `state`: clients' memories advance. Returns the memories that a checkpoint must
     /// store; clients on other machines store their own.
@@ -40,11 +40,13 @@ pub struct Evaluated {
     pub assessment: Assessment,
     /// By the clients of a simulation on their hold-outs, if they have any.
     pub holdouts: Option<Holdouts>,
+    /// How the models do that clients use themselves, if they have any.
+    pub own: Option<OwnResults>,
 }
 
 impl From<Assessment> for Evaluated {
     fn from(assessment: Assessment) -> Self {
-        Self { assessment, holdouts: None }
+        Self { assessment, ..Self::default() }
     }
 }
 

@@ -4,7 +4,8 @@
 pub(crate) mod adversarial;
 pub(crate) mod dropout;
 pub(crate) mod interface;
-pub(crate) mod spool;
+pub(crate) mod own_models;
+mod spool;
 pub(crate) mod threads;
 pub(crate) mod traffic;
 

@@ -1,6 +1,7 @@
 //! Clients simulated by threads: workers pull jobs from a queue, longest first, each with its own trainer.
 
 use crate::directory::Memories;
+use crate::fleet::own_models::OwnModels;
 use crate::fleet::spool::Spool;
 use crate::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered};
 use crate::setup::Setup;
@@ -80,7 +81,7 @@ impl Fleet for Threads {
         let rows = |job: &&Job| clients.get(job.client as usize).map(|client| client.rows.len());
         longest_first.sort_by_key(|job| std::cmp::Reverse(rows(job)));
         let (setup, memories, strategy) = (&self.setup, &self.memories, &self.strategy);
-        let needs = strategy.local.needs();
+        let needs = strategy.needs();
         let answers = share_out(&mut self.workers, longest_first.len(), |trainer, place| {
             let job = longest_first[place];
             if let Some(failure) = spool.failure() {
@@ -108,7 +109,20 @@ impl Fleet for Threads {
         Ok(Answers { updates: Box::new(spool.close(kept)), traffic: None })
     }
 
-    fn evaluate(&mut self, model: &Params) -> Result<Evaluated, FleetFailure> {
+    fn evaluate(&mut self, state: &State, own: &[Job]) -> Result<Evaluated, FleetFailure> {
+        let own = match own {
+            [] => None,
+            jobs => {
+                let clients =
+                    OwnModels { setup: &self.setup, memories: &self.memories, strategy: &self.strategy };
+                Some(clients.evaluate(jobs, self.test, &mut self.workers))
+            }
+        };
+        // Without the tensors that stay at clients, there is no model to evaluate.
+        if !self.setup.parts.all_travel() {
+            return Ok(Evaluated { own, ..Evaluated::default() });
+        }
+        let model = &state.params;
         let (classes, workers) = (self.setup.samples.classes(), &mut self.workers);
         let assessment = if self.test {
             let rows = self.setup.samples.test_rows();
@@ -118,7 +132,7 @@ impl Fleet for Threads {
             Assessment::default()
         };
         let holdouts = evaluate_holdouts(workers, &self.setup, model).map_err(FleetFailure::Evaluate)?;
-        Ok(Evaluated { assessment, holdouts })
+        Ok(Evaluated { assessment, holdouts, own })
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
@@ -187,11 +201,11 @@ fn answer(
     let missing = || ClientFailure::BadJob(format!("there is no client {}", job.client));
     let client = setup.clients.get(job.client as usize).ok_or_else(missing)?;
     let memory = job.accepted.and_then(|round| memories.get(&job.client)?.get(&round));
-    client::train(strategy, job, client, memory, trainer)
+    client::train(strategy, &setup.layout, job, client, memory, trainer)
 }
 
 /// Runs `count` tasks on all workers and returns the results in the order of the tasks.
-fn share_out<T: Send>(
+pub(super) fn share_out<T: Send>(
     workers: &mut [Box<dyn Trainer>],
     count: usize,
     work: impl Fn(&mut dyn Trainer, usize) -> T + Sync,

@@ -1,6 +1,7 @@
 //! The exact number of bytes that a federation would have sent in a simulated round.
 
 use crate::fleet::Traffic;
+use fedtvd_core::memory::Memory;
 use fedtvd_core::round::{Job, Updates, Upload};
 
 impl Traffic {
@@ -8,9 +9,10 @@ impl Traffic {
     pub fn of(jobs: &[Job], updates: &dyn Updates) -> Self {
         let Some(first) = jobs.first() else { return Self::default() };
         let offer = &first.offer;
-        let carried: usize = offer.carried.arrays().map(|(_, array)| array.len()).sum();
-        let values = 4 * (offer.params.values.len() + carried) as u64;
-        let down = jobs.iter().map(|job| job.head().len() as u64 + values).sum();
+        let numbers = |memory: &Memory| memory.arrays().map(|(_, array)| array.len()).sum::<usize>();
+        let values = 4 * (offer.params.values.len() + numbers(&offer.carried)) as u64;
+        let own = |job: &Job| 4 * numbers(&job.offer.own) as u64;
+        let down = jobs.iter().map(|job| job.head().len() as u64 + values + own(job)).sum();
         let answered = updates
             .outcomes()
             .iter()

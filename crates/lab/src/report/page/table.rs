@@ -67,7 +67,8 @@ pub(super) fn overview(report: &Report) -> String {
         let _ =
             write!(text, "<tr><th scope=\"row\" data-v=\"{place}\">{}{}</th>", swatch(place), escaped(label));
         for (part, column) in report.parts.iter().zip(&columns) {
-            let value = part.rows.iter().find(|row| row.line.strategy == *label).map(|row| row.line.mean);
+            let value =
+                part.rows.iter().find(|row| row.line.strategy == *label).and_then(|row| row.line.mean);
             let (words, rank) = column[place].clone();
             text += &cell(&TableCell { text: words, value, rank });
         }

@@ -32,8 +32,9 @@ fn offer(site: &Site, strategy: &str, carried: Memory) -> Offer {
         local: Local::default(),
         class_weights: ClassWeights::Equal,
         reference: Reference::uniform(2),
-        params: Arc::new(Params::initial(Arc::clone(&site.layout), 1)),
+        params: Arc::new(Params::initial(Arc::clone(&site.parts.whole), 1)),
         carried: Arc::new(carried),
+        own: Arc::default(),
     }
 }
 
@@ -50,7 +51,7 @@ fn answer(site: &mut Site, offer: Offer) -> Result<Vec<u8>, ClientFailure> {
 fn a_job_with_other_vectors_than_its_strategy_declares_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let mut site = site(folder.path().to_owned());
-    let vector = vec![0.0f32; site.layout.len()];
+    let vector = vec![0.0f32; site.parts.whole.len()];
     let mut job = |strategy: &str, names: &[&str]| {
         let mut carried = Memory::default();
         names.iter().for_each(|name| carried.put(name, vector.clone()));
