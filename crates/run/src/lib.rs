@@ -21,6 +21,7 @@
 //! ```
 
 pub mod attack;
+mod client_models;
 pub mod collapse;
 pub mod configuration;
 pub mod directory;
@@ -39,6 +40,7 @@ pub mod start_model;
 mod test_set;
 pub mod verify;
 
+pub use client_models::client_models;
 pub use extend::{ExtendError, extend};
 pub use monitor::Best;
 pub use open::{fits, reopen, same_inputs};

@@ -96,6 +96,10 @@ impl Rounds {
             && self.own.is_none()
             && setup.clients.iter().any(|client| !client.holdout.is_empty())
         {
+            // Clients' own models need what the clients remember.
+            if let Some(memories) = self.restored.take() {
+                self.fleet.gather(&self.state, Some(memories))?;
+            }
             let jobs = self.own_model_jobs(&self.state);
             let Evaluated { holdouts, own, .. } = self.fleet.evaluate(&self.state, &jobs)?;
             (self.holdouts, self.own) = (holdouts, own);

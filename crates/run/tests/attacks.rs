@@ -76,11 +76,16 @@ fn every_false_claim_passes_the_checks_of_every_strategy() {
                 let kind = format!("attack.kind={attack}");
                 let reference = format!("labels.reference={reference}");
                 // A strategy that selects clients needs some to leave out.
-                let selects = (spec.build)(&Settings::defaults(spec)).rules().contains(&Rule::Selection);
+                let rules = (spec.build)(&Settings::defaults(spec)).rules();
+                let selects = rules.contains(&Rule::Selection);
                 let fraction = if selects { "cohort.fraction=0.9" } else { "cohort.fraction=1" };
+                // One that keeps tensors at clients needs some to keep, and others to share.
+                let shares = rules.contains(&Rule::Sharing);
+                let layers = r#"model.layers=["conv 2 2x2", "batchnorm", "flatten", "linear"]"#;
+                let model = if shares { layers } else { "model.name=logistic" };
                 let record = first_round(
                     spec.name,
-                    &[&kind, &reference, "attack.clients=2", "attack.size=1003", fraction],
+                    &[&kind, &reference, "attack.clients=2", "attack.size=1003", fraction, model],
                 );
                 let failed = record.clients.iter().filter(|client| client.failure.is_some());
                 let failed: Vec<u32> = failed.map(|client| client.client).collect();

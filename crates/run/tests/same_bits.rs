@@ -38,7 +38,9 @@ fn data() -> Data {
 
 fn experiment(strategy: &str) -> (Experiment, Arc<Setup>) {
     let mut config = Config::default().with_strategy(strategy);
-    for setting in ["clients=12", "fraction=0.5", "alpha=0.3", "model.name=logistic", "batch=8", "epochs=2"] {
+    // Batch norms and several layers, since some strategies keep a part of the model at the clients.
+    let layers = r#"model.layers=["conv 2 2x2", "batchnorm", "flatten", "linear"]"#;
+    for setting in ["clients=12", "fraction=0.5", "alpha=0.3", layers, "batch=8", "epochs=2"] {
         config.set(setting).unwrap();
     }
     let experiment = Experiment::of(&config).unwrap();
@@ -83,7 +85,7 @@ fn a_run_from_a_reloaded_state_gives_the_same_bits() {
         let (state, memories) = first.checkpoint().unwrap();
         let (saved, memories) = (state.to_bytes(), memories.clone());
         let mut second = started(&experiment, &setup, Resources::workers(3));
-        second.restore(State::from_bytes(&saved, &setup.layout).unwrap(), memories);
+        second.restore(State::from_bytes(&saved, &setup.parts.shared).unwrap(), memories);
         second.round().unwrap();
         second.round().unwrap();
         assert_eq!(second.state().to_bytes(), after(name, 1, 4), "{name}");
@@ -120,15 +122,15 @@ fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
                 };
                 let outcome = &updates.outcomes()[index];
                 let mut params = (*state.params).clone();
-                params.values = read(UpdatePart::Model, setup.layout.len());
+                params.values = read(UpdatePart::Model, setup.parts.shared.len());
                 let mut carried = fedtvd_core::memory::Memory::default();
                 for Carried { name, extent } in carries {
-                    carried.put(name, read(UpdatePart::Carried(name), extent.len(&setup.layout)));
+                    carried.put(name, read(UpdatePart::Carried(name), extent.len(&setup.parts.shared)));
                 }
                 let report = outcome.answer.clone().unwrap().report();
                 let upload = Upload { client: outcome.client, params, carried, report };
                 let bytes = upload.to_bytes();
-                (outcome.client, Ok(Upload::from_bytes(&bytes, &setup.layout).unwrap()))
+                (outcome.client, Ok(Upload::from_bytes(&bytes, &setup.parts.shared).unwrap()))
             })
             .collect();
         reversed.reverse();

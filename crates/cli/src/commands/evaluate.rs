@@ -1,6 +1,6 @@
 //! `fedtvd evaluate MODEL`: accuracy, loss and confusion matrix of a trained model, or of the model after a round.
 
-use crate::commands::evaluate_clients::evaluate_clients;
+use crate::commands::evaluate_clients::{evaluate_clients, evaluate_own_models};
 use crate::commands::evaluated_data::{EvaluatedData, Wanted};
 use crate::ignored;
 use crate::output::predictions::Csv;
@@ -74,6 +74,10 @@ impl Evaluate {
         };
         let config = self.config(&file)?;
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
+        if let Some(run) = run.as_ref().filter(|_| self.clients && experiment.run.strategy.is_personal()) {
+            let places = self.configured.places();
+            return evaluate_own_models(run, &experiment, self.round, &places, self.output);
+        }
         let bytes = model_bytes(&file).unwrap_or_default();
         let schema = trained_model::schema(&file, &bytes)?;
         self.refuse_idle(schema.as_ref(), &experiment.data)?;

@@ -8,6 +8,7 @@ use crate::terminal::watch::{Watch, stop_flag};
 use anyhow::anyhow;
 use clap::Args;
 use fedtvd_core::round::Spread;
+use fedtvd_core::rules::notation;
 use fedtvd_data::set::known;
 use fedtvd_lab::report::heading::last_rounds;
 use fedtvd_lab::report::missed::{both_accuracies, missed};
@@ -140,7 +141,7 @@ fn finished(summary: &Summary) -> String {
         "{}, seed {}: {}\n\
          {}{}{:.0} s · {:.0} samples/s{memory}\n\
          {clients}{stopped}{best}{failed}{alarms}\
-         Run:   {}\nModel: {}   (fedtvd evaluate {})\n",
+         Run:   {}\nModel: {}   ({})\n",
         summary.strategy,
         summary.seed,
         result(summary),
@@ -150,8 +151,23 @@ fn finished(summary: &Summary) -> String {
         summary.images_per_second,
         summary.directory,
         summary.model,
-        quoted(&summary.model) + if data_is_here(summary) { "" } else { " --set data.set=FILE" },
+        use_of_model(summary),
     )
+}
+
+/// The command that evaluates the final model; what the file lacks if a part of the model stays at each client.
+fn use_of_model(summary: &Summary) -> String {
+    let data = if data_is_here(summary) { "" } else { " --set data.set=FILE" };
+    let stays = notation::strategy(&summary.strategy, []).ok().and_then(|strategy| strategy.sharing.stays());
+    match stays {
+        None => format!("fedtvd evaluate {}{data}", quoted(&summary.model)),
+        Some(stays) => {
+            format!(
+                "without the {stays} of each client; fedtvd evaluate {} --clients{data}",
+                quoted(&summary.directory)
+            )
+        }
+    }
 }
 
 /// The accuracy of the last rounds, or the metric on the hold-outs if the test set was not evaluated.

@@ -130,9 +130,11 @@ impl TrainedModel {
             _ => described(&path, config, schema.as_ref(), places)?,
         };
         let layout = Arc::new(Layout::of(&network).map_err(Failure::request)?);
-        let params = Params::from_safetensors(&bytes, &layout)
-            .with_context(|| path.display().to_string())
-            .map_err(Failure::Request)?;
+        let params = Params::from_safetensors(&bytes, &layout);
+        let params = match (params, part_of_model(&path)) {
+            (Err(_), Some(why)) => return Err(why),
+            (params, _) => params.with_context(|| path.display().to_string()).map_err(Failure::Request)?,
+        };
         Ok(Self { file: path, network, params: Arc::new(params), class_names, schema, normal })
     }
 
@@ -183,6 +185,20 @@ impl TrainedModel {
             |best: usize, class: usize| if probabilities[class] > probabilities[best] { class } else { best };
         &self.class_names[(1..probabilities.len()).fold(0, better)]
     }
+}
+
+/// Why the model of the run that a file is in is not complete: a part of it stays at each client.
+fn part_of_model(path: &Path) -> Option<Failure> {
+    let config = Config::parse(&std::fs::read_to_string(path.with_file_name("config.toml")).ok()?).ok()?;
+    let strategy = Experiment::of(&config).ok()?.run.strategy;
+    let stays = strategy.sharing.stays()?;
+    let run = path.parent().map_or_else(String::new, |run| quoted(&run.display().to_string()));
+    Some(Failure::Request(anyhow!(
+        "{} has only what clients share: under {} the {stays} stay at each client. To evaluate each client's own model: \
+         fedtvd evaluate {run} --clients",
+        path.display(),
+        strategy.label
+    )))
 }
 
 /// What a model is and how its samples are read.

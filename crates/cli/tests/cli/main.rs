@@ -16,6 +16,7 @@ mod imbalance;
 mod json;
 mod obstacles;
 mod operations;
+mod own_models;
 mod page;
 mod program;
 mod report;

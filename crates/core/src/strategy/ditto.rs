@@ -32,7 +32,7 @@ pub(super) const SPEC: Spec = Spec {
     params: &[
         Param::number("mu", 0.1, Range::NOT_NEGATIVE, "strength of the pull towards the shared model"),
         Param::whole(
-            "epochs",
+            "own_epochs",
             0,
             (0, 1000),
             "epochs of the client's own model; 0 for as many as local.epochs",
@@ -47,7 +47,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn build(settings: &Settings) -> Recipe {
-    let ditto = Ditto { mu: settings.number("mu"), epochs: settings.whole("epochs") as u32 };
+    let ditto = Ditto { mu: settings.number("mu"), epochs: settings.whole("own_epochs") as u32 };
     Recipe { local: Some(Arc::new(ditto)), ..Recipe::default() }
 }
 

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub(super) const LAYERS: Param = Param::whole(
-    "layers",
+    "head_layers",
     1,
     (1, 1000),
     "number of last layers with parameters that stay at the client; a norm counts as a layer",
@@ -24,7 +24,7 @@ pub(super) const LAYERS: Param = Param::whole(
 
 pub(super) const SPEC: Spec = Spec {
     guide: Guide {
-        formula: "body = Σ s_k body_k;   the last `layers` layers stay at client k",
+        formula: "body = Σ s_k body_k;   the last `head_layers` layers stay at client k",
         choose: "where clients' tasks differ, such as other meanings of the same label",
         avoid: "where clients are asked rarely: a head then trains in few rounds. Compare with `prior` and `finetune`, which keep a shared model",
         cost: "the bytes of `fedavg` without the head, and each client keeps its head; there is no shared model to evaluate or to hand on",
@@ -39,7 +39,10 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn build(settings: &Settings) -> Recipe {
-    Recipe { sharing: Some(Arc::new(Body { head: settings.whole("layers") as usize })), ..Recipe::default() }
+    Recipe {
+        sharing: Some(Arc::new(Body { head: settings.whole("head_layers") as usize })),
+        ..Recipe::default()
+    }
 }
 
 /// The layers below the last ones travel.
