@@ -289,7 +289,7 @@ impl Runner {
             stopped: self.monitor.stopped().filter(|_| rounds < self.experiment.rounds).cloned(),
             collapsed: self.detector.verdict(),
             alarms: self.detector.alarms(),
-            failed: self.detector.failed_updates().clone(),
+            failed: self.detector.failed_updates(),
             seconds: self.seconds,
             images_per_second: self.images as f64 / self.seconds.max(f64::MIN_POSITIVE),
             peak_memory_bytes: peak_memory(),

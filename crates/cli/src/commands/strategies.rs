@@ -32,7 +32,17 @@ struct SpecView {
     leaves: String,
     cost: &'static str,
     params: Vec<ParamView>,
+    /// The method whose weights it uses unless another name brings weights.
+    suggests: Option<&'static str>,
+    /// What no other name may change, with the reasons.
+    keeps: Vec<KeptView>,
     needs_sgd: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct KeptView {
+    rule: String,
+    why: &'static str,
 }
 
 #[derive(Serialize)]
@@ -41,6 +51,8 @@ struct ParamView {
     kind: &'static str,
     default: serde_json::Value,
     min: Option<f64>,
+    /// Whether `min` itself is not allowed.
+    above_min: bool,
     max: Option<f64>,
     choices: Option<Vec<&'static str>>,
     about: &'static str,
@@ -50,10 +62,11 @@ impl From<&'static Spec> for SpecView {
     fn from(spec: &'static Spec) -> Self {
         let params = spec.params.iter().map(ParamView::from).collect();
         let Guide { formula, choose, avoid, cost } = spec.guide;
-        let Spec { name, about, paper, .. } = *spec;
+        let Spec { name, about, paper, suggests, .. } = *spec;
+        let keeps = spec.keeps.iter().map(|(rule, why)| KeptView { rule: rule.to_string(), why }).collect();
         let leaves = strategies_page::leaves(spec);
         let needs_sgd = needs_sgd(spec);
-        Self { name, about, paper, formula, choose, avoid, leaves, cost, params, needs_sgd }
+        Self { name, about, paper, formula, choose, avoid, leaves, cost, params, suggests, keeps, needs_sgd }
     }
 }
 
@@ -68,6 +81,7 @@ impl From<&'static Param> for ParamView {
             ParamKind::Choice { choices, .. } => ("choice", None, None, Some(choices.to_vec())),
             _ => ("text", None, None, None),
         };
+        let above_min = matches!(param.kind, ParamKind::Number { range, .. } if range.open);
         let default = match param.default() {
             Some(Value::Number(number)) => number.into(),
             Some(Value::Whole(whole)) => whole.into(),
@@ -75,7 +89,7 @@ impl From<&'static Param> for ParamView {
             Some(other) => other.bare().into(),
             None => serde_json::Value::Null,
         };
-        Self { name: param.name, kind, default, min, max, choices, about: param.about }
+        Self { name: param.name, kind, default, min, above_min, max, choices, about: param.about }
     }
 }
 

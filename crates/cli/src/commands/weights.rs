@@ -136,6 +136,13 @@ fn text(view: &Explanation, counts: &[Vec<u64>], hardened: bool) -> String {
     text += "labels: label distribution · TVD: its total variation distance to the reference\n\
              quality, size: the client's shares by label distribution and by size\n\
              weight: aggregation weight, beside those of fedavg and uniform\n";
+    if let Some(name) = &view.combined_by {
+        let _ = writeln!(
+            text,
+            "note: {name} combines updates by their values too; the weights that entered a round are entered_weight in \
+             rounds.jsonl"
+        );
+    }
     let all = view.clients.len();
     let _ = writeln!(text, "\neffective number of clients (of {all})");
     for view in std::iter::once(view).chain(others) {

@@ -48,6 +48,10 @@ fn json_lists_every_parameter_with_its_range() {
     assert_eq!((&lambda["name"], &lambda["kind"]), (&"lambda".into(), &"number".into()));
     assert_eq!((&lambda["default"], &lambda["min"], &lambda["max"]), (&0.5.into(), &0.0.into(), &1.0.into()));
     assert!(fedtvd["params"][1]["max"].is_null(), "a temperature has no greatest value");
+    assert_eq!((&lambda["above_min"], &fedtvd["params"][1]["above_min"]), (&false.into(), &true.into()));
+    let scaffold = list.iter().find(|spec| spec["name"] == "scaffold").expect("scaffold is there");
+    assert_eq!(scaffold["suggests"], "uniform");
+    assert_eq!(scaffold["keeps"][0]["rule"], "how updates are combined");
     assert!(list.iter().all(|spec| spec["paper"].as_str().is_some_and(|paper| !paper.is_empty())));
 }
 

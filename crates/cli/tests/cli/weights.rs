@@ -117,3 +117,14 @@ fn invalid_requests_exit_with_2_and_say_what_is_valid() {
         assert_eq!(answer.err, format!("fedtvd: {sentence}\n"), "{arguments:?}");
     }
 }
+
+#[test]
+fn a_strategy_that_does_not_average_with_its_weights_says_so() {
+    let krum = fedtvd(&["weights", "--strategy", "fedtvd+krum"]);
+    assert!(krum.out.contains("\nnote: krum combines updates by their values too"), "{}", krum.out);
+    let json: serde_json::Value =
+        serde_json::from_str(&fedtvd(&["weights", "--strategy", "fedtvd+krum", "--json"]).out)
+            .expect("a document");
+    assert_eq!(json["combined_by"], "krum");
+    assert!(!fedtvd(&["weights"]).out.contains("note:"));
+}

@@ -9,6 +9,8 @@ mod bn_scaffold;
 mod centred_clipping;
 mod complete;
 mod ditto;
+#[cfg(test)]
+mod example;
 mod fedadagrad;
 mod fedadam;
 pub(crate) mod fedavg;

@@ -3,6 +3,7 @@
 use fedtvd_core::labels::{ReferenceError, size, tvd};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::round::{ClientId, Profile, effective, hardened};
+use fedtvd_core::rules::{Rule, Settings, Spec, notation};
 use fedtvd_run::configuration::{ClassMismatch, Config, Experiment, ExperimentError};
 use serde::Serialize;
 use thiserror::Error;
@@ -18,6 +19,9 @@ pub struct Explanation {
     pub effective_clients: f64,
     /// The weighted mean of the clients' label distributions.
     pub class_mix: Vec<f64>,
+    /// The strategies that combine updates otherwise than by a mean with these weights; `None` if there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub combined_by: Option<String>,
     /// The weights under other strategies, for comparison.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Explanation>,
@@ -90,12 +94,22 @@ impl Explanation {
                 |(counts, weight): (&Vec<u64>, &f64)| weight * counts[class] as f64 / size(counts) as f64;
             counts.iter().zip(&shares.weight).map(part).sum()
         };
+        let combined_by = combined_by(&run.strategy.label);
         Ok(Self {
             strategy: run.strategy.label,
             clients: profiles.iter().enumerate().map(client).collect(),
             effective_clients: effective(&shares.weight),
             class_mix: (0..classes).map(mix).collect(),
+            combined_by,
             beside: Vec::new(),
         })
     }
+}
+
+/// The names in a label that define how updates are combined.
+fn combined_by(label: &str) -> Option<String> {
+    let names = label.split('+').filter_map(|part| notation::find(part.split(':').next()?).ok());
+    let combines = |spec: &&Spec| (spec.build)(&Settings::defaults(spec)).rules().contains(&Rule::Combine);
+    let combining: Vec<&str> = names.filter(combines).map(|spec| spec.name).collect();
+    (!combining.is_empty()).then(|| combining.join(", "))
 }

@@ -27,7 +27,7 @@ pub(crate) fn troubles(strategies: &[Strategy]) -> Vec<String> {
         let alarms = alarms(strategy);
         // The first alarm says as much as the first failure, and more.
         let first = first.filter(|_| alarms.is_none()).map(|first| format!("first: {first}"));
-        let parts: Vec<String> = [failed, first, alarms].into_iter().flatten().collect();
+        let parts: Vec<String> = [failed, first, left_out(strategy), alarms].into_iter().flatten().collect();
         (!parts.is_empty()).then(|| format!("{}: {}", strategy.label, parts.join(", ")))
     };
     strategies.iter().filter_map(note).collect()
@@ -41,6 +41,17 @@ fn failed(Strategy { records, .. }: &Strategy) -> Option<(String, String)> {
     let (failed, all) =
         (count(|run| run.summary.failed.failed_updates), count(|run| run.summary.failed.updates));
     Some((format!("{failed} of {all} updates failed"), format!("seed {seed}, {first}")))
+}
+
+/// The clients of which most updates were not used, in the first seed that has any.
+fn left_out(Strategy { records, .. }: &Strategy) -> Option<String> {
+    let run = records.iter().find(|run| !run.summary.failed.left_out.is_empty())?;
+    let clients: Vec<String> = run.summary.failed.left_out.iter().map(|own| own.client.to_string()).collect();
+    let (named, more) = clients.split_at(clients.len().min(5));
+    let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+    let clients = if clients.len() == 1 { "client" } else { "clients" };
+    let (seed, named) = (run.summary.seed, named.join(", "));
+    Some(format!("most updates of {clients} {named}{more} were not used (seed {seed})"))
 }
 
 /// The number of rounds with an alarm, and the first of them.

@@ -29,7 +29,7 @@ pub(crate) fn run_of(
     let mut lines: Vec<RoundRecord> =
         accuracy.iter().zip(1..).map(|(&accuracy, round)| line(round, accuracy, details)).collect();
     change(&mut lines);
-    let failed = Detector::of(&lines).failed_updates().clone();
+    let failed = Detector::of(&lines).failed_updates();
     let summary = Summary { failed, ..summary(strategy, seed, accuracy.len() as u32) };
     let manifest = manifest(strategy, seed);
     Record::new(config, manifest, summary, &lines).expect("every round has an accuracy")

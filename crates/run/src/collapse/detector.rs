@@ -61,8 +61,8 @@ impl Detector {
     }
 
     /// The failed updates of all rounds.
-    pub fn failed_updates(&self) -> &FailedUpdates {
-        &self.failures.all
+    pub fn failed_updates(&self) -> FailedUpdates {
+        self.failures.all()
     }
 
     /// Number of rounds with an alarm.

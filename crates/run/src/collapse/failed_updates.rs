@@ -1,6 +1,7 @@
 //! Updates that failed or were rejected, and rounds that left the model unchanged. A client without an answer has not
 //! failed: dropouts are part of federated learning.
 
+use super::left_out::{self, LeftOut, Tally};
 use super::recent::Recent;
 use crate::directory::LAST;
 use fedtvd_core::round::{ClientFailure, ClientRecord, RoundRecord};
@@ -16,13 +17,17 @@ pub struct FailedUpdates {
     pub failed_updates: u64,
     /// The first failure: round, client and reason.
     pub first_failure: Option<String>,
+    /// Clients that sent at least three updates, of which more than half were not used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
 }
 
 impl FailedUpdates {
-    /// All of them in one sentence; `None` if no update failed.
+    /// All of them in one sentence, and the clients that are left out in another; `None` if no update failed.
     pub fn sentence(&self) -> Option<String> {
         let first = self.first_failure.as_ref()?;
-        Some(format!("{} of {} updates failed, first: {first}", self.failed_updates, self.updates))
+        let left_out = left_out::sentence(&self.left_out).map_or(String::new(), |named| format!("\n{named}"));
+        Some(format!("{} of {} updates failed, first: {first}{left_out}", self.failed_updates, self.updates))
     }
 }
 
@@ -70,13 +75,15 @@ struct Outcome {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Failures {
     recent: Recent<Outcome, LAST>,
-    pub(super) all: FailedUpdates,
+    tally: Tally,
+    all: FailedUpdates,
 }
 
 impl Failures {
     /// The sign of trouble in this round, if at least half of its updates failed, or their result was discarded.
     pub(super) fn observe(&mut self, record: &RoundRecord) -> Option<String> {
         let answers = Answers::of(record);
+        self.tally.observe(record);
         let (updates, failed, first) = (answers.updates, answers.failed.len(), answers.first());
         self.all.updates += updates as u64;
         self.all.failed_updates += failed as u64;
@@ -90,6 +97,11 @@ impl Failures {
         let sign = (!signs.is_empty()).then(|| signs.join("; "));
         self.recent.push(Outcome { updates, failed, first, unchanged: record.unchanged.clone() });
         sign
+    }
+
+    /// The failed updates of all rounds.
+    pub(super) fn all(&self) -> FailedUpdates {
+        FailedUpdates { left_out: self.tally.left_out(), ..self.all.clone() }
     }
 
     /// Why the result cannot be used, by the last rounds.

@@ -18,6 +18,7 @@ mod back_at_chance;
 mod detector;
 mod failed_updates;
 mod far_from_guessing;
+mod left_out;
 mod level;
 mod loss_jump;
 mod norm_jump;
@@ -26,4 +27,5 @@ mod recent;
 
 pub use detector::Detector;
 pub use failed_updates::{FailedUpdates, failed, is_absence};
+pub use left_out::LeftOut;
 pub use recent::magnitude;

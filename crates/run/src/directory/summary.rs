@@ -87,7 +87,7 @@ impl Summary {
     /// The summary with what these rounds show about a collapse.
     pub(crate) fn with_collapse(self, detector: &Detector) -> Self {
         let (collapsed, alarms) = (detector.verdict(), detector.alarms());
-        Self { collapsed, alarms, failed: detector.failed_updates().clone(), ..self }
+        Self { collapsed, alarms, failed: detector.failed_updates(), ..self }
     }
 }
 
