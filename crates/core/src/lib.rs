@@ -27,6 +27,7 @@
 
 pub mod bytes;
 pub mod labels;
+pub mod matching;
 pub mod median;
 pub mod memory;
 pub mod model;

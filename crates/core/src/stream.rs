@@ -36,6 +36,8 @@ pub enum Purpose {
     Attack = 11,
     /// The key with which a client makes the model that it uses itself.
     OwnModel = 12,
+    /// The order in which clients are matched anew.
+    Matching = 13,
 }
 
 /// A 32-byte address from which further keys and streams are derived.

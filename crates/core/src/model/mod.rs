@@ -8,6 +8,7 @@ pub(crate) mod network;
 pub(crate) mod params;
 pub(crate) mod parts;
 pub(crate) mod tensor;
+pub(crate) mod widths;
 
 pub use layout::Layout;
 pub use model_card::ModelCard;
