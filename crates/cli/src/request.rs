@@ -1,5 +1,6 @@
 //! Options that several subcommands share, and the two kinds of failure.
 
+use crate::host::{News, host, keep};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::{Places, read_schema};
@@ -67,6 +68,12 @@ pub(crate) fn print(answer: &[u8]) -> Result<(), Failure> {
 pub(crate) fn print_with(
     write: impl FnOnce(&mut dyn std::io::Write) -> std::io::Result<()>,
 ) -> Result<(), Failure> {
+    if host().is_some() {
+        let mut printed = Vec::new();
+        write(&mut printed).context("writing the answer").map_err(Failure::Work)?;
+        keep(&printed);
+        return Ok(());
+    }
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match write(&mut out).and_then(|()| out.flush()) {
         // A reader such as `head` may close the pipe early.
@@ -78,6 +85,10 @@ pub(crate) fn print_with(
 /// Writes a line to stderr in one call, because other threads write there too. Errors are ignored: a full disk or a
 /// closed terminal must not end a run.
 pub(crate) fn eprint_line(line: impl std::fmt::Display) {
+    if let Some(host) = host() {
+        (host.tell)(News::Note(line.to_string().trim_start_matches("note: ")));
+        return;
+    }
     let _ = std::io::stderr().write_all(format!("{}\n", printable(&line.to_string())).as_bytes());
 }
 

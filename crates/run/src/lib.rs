@@ -43,5 +43,5 @@ pub mod verify;
 pub use client_models::client_models;
 pub use extend::{ExtendError, extend};
 pub use monitor::Best;
-pub use open::{fits, reopen, same_inputs};
+pub use open::{fits, reopen, same_inputs, same_rules};
 pub use run_error::RunError;

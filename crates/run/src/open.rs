@@ -5,7 +5,7 @@ use crate::directory::checkpoints::Found;
 use crate::directory::manifest::VERSION;
 use crate::directory::run_directory::damaged;
 use crate::directory::{
-    Checkpoints, DirectoryError, FORMAT, Inputs, Manifest, RunDirectory, Summary, rollback, sha256,
+    Checkpoints, DirectoryError, FORMAT, Inputs, Manifest, RunDirectory, Summary, rollback, rules, sha256,
 };
 use crate::extend;
 use crate::rounds::Rounds;
@@ -16,6 +16,7 @@ use crate::simulation::{Resources, SimulationError, Workers, simulation};
 use crate::start_model::{StartModel, model_bytes};
 use crate::test_set::TestSet;
 use fedtvd_core::round::{State, restored};
+use fedtvd_core::rules::notation;
 use fedtvd_data::set::Places;
 use fedtvd_data::split::{Deck, PartitionFile};
 use fedtvd_data::table::Schema;
@@ -50,6 +51,7 @@ impl Runner {
             split_hash: setup.split_hash.clone(),
             schema_hash: setup.schema_hash.clone(),
             start_hash: start.file.as_deref().map_or_else(String::new, sha256),
+            rules: rules(&experiment.run.strategy),
         };
         let deck = Deck::new(&setup.samples, None);
         let partition =
@@ -208,9 +210,11 @@ fn set_up(
         path: directory.file("config.toml").display().to_string(),
         why: error.to_string(),
     };
-    let mut experiment = Experiment::of(config).map_err(|error| unusable(&error))?;
-    directory.use_start(&mut experiment);
     let manifest = directory.manifest()?;
+    all_registered(directory, &manifest)?;
+    let mut experiment = Experiment::of(config).map_err(|error| unusable(&error))?;
+    same_sources(&manifest, &experiment)?;
+    directory.use_start(&mut experiment);
     let data = Data::load(&experiment.data, places)?;
     same_data(&manifest, &experiment, &data.checksum, &data.schema_hash())?;
     let setup = Arc::new(Setup::new(&experiment, &data)?);
@@ -227,6 +231,7 @@ fn set_up(
 /// Fails if the data, their schema or their split differ from those that a run was made with.
 pub fn same_inputs(directory: &RunDirectory, experiment: &Experiment, setup: &Setup) -> Result<(), RunError> {
     let manifest = directory.manifest()?;
+    same_sources(&manifest, experiment)?;
     same_data(&manifest, experiment, &setup.data_checksum, &setup.schema_hash)?;
     same_split(&manifest, setup)?;
     match experiment.start.as_ref().map(|path| (path, model_bytes(path))) {
@@ -236,6 +241,27 @@ pub fn same_inputs(directory: &RunDirectory, experiment: &Experiment, setup: &Se
         // A finished run has its own copy.
         _ => Ok(()),
     }
+}
+
+/// Fails unless the program has the methods of a run that are not its own, with the sources that the run was made with.
+pub fn same_rules(directory: &RunDirectory, config: &Config) -> Result<(), RunError> {
+    let manifest = directory.manifest()?;
+    all_registered(directory, &manifest)?;
+    same_sources(&manifest, &Experiment::of(config)?)
+}
+
+fn all_registered(directory: &RunDirectory, manifest: &Manifest) -> Result<(), RunError> {
+    let missing = manifest.rules.keys().find(|name| notation::find(name).is_err());
+    missing.map_or(Ok(()), |name| {
+        Err(RunError::Unregistered { name: name.clone(), path: directory.path().display().to_string() })
+    })
+}
+
+fn same_sources(manifest: &Manifest, experiment: &Experiment) -> Result<(), RunError> {
+    rules(&experiment.run.strategy).iter().try_for_each(|(name, source)| {
+        let was = manifest.rules.get(name).map_or("", String::as_str);
+        same(&format!("source of the strategy {name}"), was, source)
+    })
 }
 
 fn same_data(

@@ -43,6 +43,9 @@ pub enum RoundError {
     /// An update could not be read back.
     #[error(transparent)]
     Read(#[from] ReadFailure),
+    /// A rule from outside the program could not answer.
+    #[error("{0}")]
+    Rule(String),
 }
 
 impl RoundError {
@@ -118,6 +121,11 @@ impl Rounds {
         }
     }
 
+    /// Fails if a rule from outside could not answer: the round does not count.
+    fn answered(&self) -> Result<(), RoundError> {
+        self.run.strategy.failure().map_or(Ok(()), |why| Err(RoundError::Rule(why)))
+    }
+
     /// One round.
     pub fn round(&mut self) -> Result<RoundRecord, RoundError> {
         let started = Instant::now();
@@ -127,8 +135,11 @@ impl Rounds {
             state.enrol(&self.run, profile)?;
         }
         let jobs = plan(&self.run, &state);
+        self.answered()?;
         let Answers { updates, traffic } = self.fleet.work(&jobs)?;
+        self.answered()?;
         let (next, mut record) = close(&self.run, &state, &jobs, updates.as_ref())?;
+        self.answered()?;
         let traffic = traffic.unwrap_or_else(|| Traffic::of(&jobs, updates.as_ref()));
         drop(updates);
         let due = self.evaluation.due(record.round);

@@ -75,6 +75,17 @@ pub enum RunError {
         /// The rounds of the grid.
         expected: u32,
     },
+    /// A strategy that the program does not contain.
+    #[error(
+        "{path} was made with the strategy {name}, which is not one of fedtvd itself; register it first, in Python by importing \
+         the module that defines it"
+    )]
+    Unregistered {
+        /// The method's name.
+        name: String,
+        /// The run directory.
+        path: String,
+    },
     /// The data differ from those that the run was started with.
     #[error(
         "the {what} changed since the run began: its hash was {was} and is {is}; restore the old one, or \
@@ -98,6 +109,7 @@ impl RunError {
             | Self::Experiment(_)
             | Self::Extend(_)
             | Self::Setup(_)
+            | Self::Unregistered { .. }
             | Self::Simulation(_) => true,
             Self::Directory(error) | Self::History(HistoryError::Directory(error)) => {
                 !matches!(error, DirectoryError::File(_))

@@ -2,6 +2,7 @@
 
 use crate::commands::report::{open, write};
 use crate::commands::sweep::{default_folder, unfinished, usable};
+use crate::host::{GridNews, News, host};
 use crate::ignored::{self, Purpose};
 use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, title, workers};
 use crate::terminal::comparison_progress::ComparisonProgress;
@@ -89,18 +90,22 @@ impl Compare {
         let population = comparison.population(&sweep).map_err(Failure::request)?;
         folder(&out)?;
         let quiet = self.output.quiet || self.output.json;
-        if !quiet {
+        let notes = ignored.iter().chain(&population.notes);
+        if let Some(host) = host() {
+            notes.for_each(|note| (host.tell)(News::Note(note)));
+        } else if !quiet {
             eprint_line(format_args!("{}\n", heading(&config, &comparison, &population)));
-            let notes = ignored.iter().chain(&population.notes);
             notes.for_each(|note| eprint_line(format_args!("note: {note}")));
         }
         let progress = ComparisonProgress::new(&comparison, quiet);
         let cells: Vec<&Cell> = comparison.cells().iter().collect();
+        let news = GridNews::new(&cells);
         let statuses = sweep.run(&cells, &|place, event| {
             // A comparison needs all of its runs.
             if let Event::Ends(RunStatus::Failed(_)) = event {
                 stop.store(true, Ordering::Relaxed);
             }
+            news.tell(place, &event);
             progress.show(place, &event);
         });
         progress.finish();

@@ -1,6 +1,6 @@
 //! `fedtvd report DIR…`: tables, figures and an HTML page from finished runs.
 
-use crate::request::{Failure, Output, folder};
+use crate::request::{Failure, Output, eprint_line, folder};
 use anyhow::{Context, ensure};
 use clap::{Args, ValueEnum};
 use fedtvd_lab::report::findings::{Report as Findings, ReportOptions};
@@ -62,7 +62,7 @@ impl Report {
         let options = self.options().map_err(Failure::Request)?;
         let directories = run_directories(&self.directories).map_err(Failure::request)?;
         let mut collection = Collection::read(&directories, &mut |error| {
-            eprintln!("fedtvd: run left out: {error}");
+            eprint_line(format_args!("fedtvd: run left out: {error}"));
         })
         .map_err(|error| match error {
             CollectionError::Record(_) => Failure::work(error),

@@ -5,7 +5,7 @@ use crate::request::{Failure, Output};
 use clap::Args;
 use fedtvd_core::rules::{Guide, Settings, Spec, notation};
 use fedtvd_core::settings::{Param, ParamKind, Value};
-use fedtvd_core::strategy::ALL;
+use fedtvd_core::strategy::all;
 use serde::Serialize;
 use std::fmt::Write as _;
 
@@ -100,7 +100,7 @@ impl Strategies {
         }
         match &self.name {
             None => {
-                let views: Vec<SpecView> = ALL.iter().map(|spec| SpecView::from(*spec)).collect();
+                let views: Vec<SpecView> = all().into_iter().map(SpecView::from).collect();
                 self.output.answer(&views, overview)
             }
             Some(name) => {
@@ -118,9 +118,10 @@ impl Strategies {
 }
 
 fn overview() -> String {
-    let width = ALL.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
+    let all = all();
+    let width = all.iter().map(|spec| spec.name.len()).max().unwrap_or(0);
     let mut text = String::new();
-    for spec in ALL {
+    for spec in all {
         let _ = writeln!(text, "{:width$}  {}", spec.name, spec.about);
         for param in spec.params {
             let _ = writeln!(text, "{:width$}    {} = {}", "", param.name, default(param));

@@ -1,5 +1,6 @@
 //! `fedtvd sweep CONFIG`: all combinations of the lists in its `[sweep]` table.
 
+use crate::host::GridNews;
 use crate::ignored::{self, Purpose};
 use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, quoted, title, workers};
 use crate::terminal::sweep_progress::SweepProgress;
@@ -162,7 +163,11 @@ pub(crate) fn run(
     folder(out)?;
     let progress = SweepProgress::new(cells, output.quiet || output.json);
     let sweep = Runs::new(out, places, workers, stop_flag()?);
-    let statuses = sweep.run(cells, &|place, event| progress.show(place, event));
+    let news = GridNews::new(cells);
+    let statuses = sweep.run(cells, &|place, event| {
+        news.tell(place, &event);
+        progress.show(place, event);
+    });
     progress.finish();
     Ok(statuses)
 }

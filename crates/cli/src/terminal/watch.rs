@@ -1,6 +1,7 @@
 //! Progress of a single run: a bar on a terminal, plain lines otherwise, JSON lines on request.
 
 use crate::commands::run::duration;
+use crate::host::{Host, News, RoundNews, host};
 use crate::request::{Failure, Output, eprint_line, mean_loss, per_cent};
 use crate::terminal::trouble::{AboveBar, trouble};
 use anyhow::Context;
@@ -10,6 +11,7 @@ use fedtvd_run::runner::Runner;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -40,6 +42,8 @@ pub(crate) enum Viewer {
     Text { rounds: u32, first: u32, started: Instant },
     /// One JSON line per round.
     Json,
+    /// Data for the program that called.
+    News(Arc<Host>, RoundNews),
 }
 
 impl Watch {
@@ -47,6 +51,13 @@ impl Watch {
     pub(crate) fn start(&self, runner: &Runner, output: Output) -> Viewer {
         runner.notes().iter().for_each(|note| self.warn(note));
         let (rounds, first) = (runner.experiment().rounds, runner.rounds_done());
+        if let Some(host) = host() {
+            let strategy = &runner.experiment().run.strategy.label;
+            let name = format!("{strategy} seed {}", runner.experiment().seed);
+            let begun = RoundNews { name, run: 0, runs: 1, round: first, rounds, accuracy: None };
+            (host.tell)(News::Round(begun.clone()));
+            return Viewer::News(host, begun);
+        }
         match self.log {
             Some(Log::Json) => Viewer::Json,
             _ if output.quiet => Viewer::Silent,
@@ -84,6 +95,11 @@ impl Viewer {
     pub(crate) fn show(&mut self, line: &RoundRecord) {
         match self {
             Self::Silent => {}
+            Self::News(host, run) => {
+                let accuracy = main_accuracy(line);
+                (host.tell)(News::Round(RoundNews { round: line.round, accuracy, ..run.clone() }));
+                trouble(line).into_iter().for_each(|trouble| (host.tell)(News::Note(&trouble)));
+            }
             Self::Json => eprint_line(serde_json::to_string(line).expect("a line is plain data")),
             Self::Bar(bar, troubles, shown) => {
                 troubles.show(bar, line);
@@ -135,6 +151,9 @@ fn measured(line: &RoundRecord) -> String {
 
 /// Set by Ctrl-C; a second Ctrl-C ends the program immediately.
 pub(crate) fn stop_flag() -> Result<&'static AtomicBool, Failure> {
+    if let Some(host) = host() {
+        return Ok(host.stop);
+    }
     static STOP: AtomicBool = AtomicBool::new(false);
     let handler = || {
         if STOP.swap(true, Ordering::Relaxed) {

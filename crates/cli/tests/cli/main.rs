@@ -1,6 +1,7 @@
 //! Tests of the command line, one module per subcommand or topic, in one binary to link only once.
 
 mod attacks;
+mod call;
 mod certs;
 mod collapse;
 mod compare;
@@ -17,6 +18,7 @@ mod json;
 mod obstacles;
 mod operations;
 mod own_models;
+mod own_strategy;
 mod page;
 mod program;
 mod report;

@@ -2,12 +2,14 @@
 //! (`fedprox+fedtvd:lambda=0.25`).
 
 pub mod notation;
+pub(crate) mod outside;
 pub(crate) mod personal;
 pub(crate) mod questions;
 pub(crate) mod recipe;
 pub(crate) mod spec;
 
 pub use notation::NotationError;
+pub use outside::{Build, Origin, Outside};
 pub use personal::{OwnModel, OwnTask, Personal, Sharing};
 pub use questions::{
     Carried, Combine, Combined, Extent, LocalRule, Loss, Needs, Selection, ServerRule, Shares, Step, Task,

@@ -3,7 +3,7 @@
 //! Each name contributes the rules in which it differs from FedAvg, in any order. Two names that define the same rule
 //! are an error; a rule that a method merely suggests is replaced by any name that defines it.
 
-use crate::rules::{Recipe, Rule, Settings, Spec, Strategy};
+use crate::rules::{Outside, Recipe, Rule, Settings, Spec, Strategy};
 use crate::settings::{Param, ParamError, nearest};
 use crate::strategy;
 use thiserror::Error;
@@ -70,6 +70,9 @@ pub enum NotationError {
         /// The parameter.
         param: String,
     },
+    /// Rules from outside that cannot be made.
+    #[error("{0}")]
+    Outside(String),
     /// A value that is not allowed.
     #[error(transparent)]
     Param(#[from] ParamError),
@@ -109,8 +112,9 @@ pub fn strategy<'a>(
 
 /// The method of this name.
 pub fn find(name: &str) -> Result<&'static Spec, NotationError> {
-    strategy::ALL.iter().copied().find(|spec| spec.name == name).ok_or_else(|| {
-        let names = strategy::ALL.iter().map(|spec| spec.name);
+    let all = strategy::all();
+    all.iter().copied().find(|spec| spec.name == name).ok_or_else(|| {
+        let names = all.iter().map(|spec| spec.name);
         NotationError::Unknown {
             name: name.to_owned(),
             nearest: nearest(name, names).unwrap_or_default().to_owned(),
@@ -154,6 +158,9 @@ fn merge(named: &[(&'static Spec, Settings)]) -> Result<Strategy, NotationError>
     let mut brought: Vec<(Rule, &'static str)> = Vec::new();
     for (spec, settings) in named {
         let own = (spec.build)(settings);
+        if let Some(why) = own.outside.iter().find_map(Outside::failure) {
+            return Err(NotationError::Outside(why));
+        }
         for rule in own.rules() {
             if let Some((_, first)) = brought.iter().find(|(other, _)| *other == rule) {
                 return Err(NotationError::Clash { first, second: spec.name, rule });

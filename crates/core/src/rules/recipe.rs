@@ -2,7 +2,9 @@
 
 use crate::labels::Ask;
 use crate::model::{Layout, Parts};
-use crate::rules::{Combine, LocalRule, Loss, Needs, Personal, Selection, ServerRule, Sharing, Weighting};
+use crate::rules::{
+    Combine, LocalRule, Loss, Needs, Outside, Personal, Selection, ServerRule, Sharing, Weighting,
+};
 use std::fmt;
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ pub struct Recipe {
     pub sharing: Option<Arc<dyn Sharing>>,
     /// Which model a client itself uses.
     pub personal: Option<Arc<dyn Personal>>,
+    /// The methods from outside that it is made of.
+    pub outside: Vec<Outside>,
 }
 
 /// The name of one rule of a recipe.
@@ -103,6 +107,7 @@ impl Recipe {
             selection: self.selection.or(other.selection),
             sharing: self.sharing.or(other.sharing),
             personal: self.personal.or(other.personal),
+            outside: [self.outside, other.outside].concat(),
         }
     }
 }
@@ -128,9 +133,16 @@ pub struct Strategy {
     pub sharing: Arc<dyn Sharing>,
     /// Which model a client itself uses; `None` for the shared one, or the one that the local rule keeps.
     pub personal: Option<Arc<dyn Personal>>,
+    /// The methods from outside that it is made of.
+    pub outside: Vec<Outside>,
 }
 
 impl Strategy {
+    /// Why a rule from outside could not answer, if one could not: what it answered instead must not be used.
+    pub fn failure(&self) -> Option<String> {
+        self.outside.iter().find_map(Outside::failure)
+    }
+
     /// The label statistic that clients report: what the weighting needs, or label counts if the selection needs them.
     pub fn asks(&self) -> Ask {
         match self.selection.asks() {

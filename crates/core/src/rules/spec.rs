@@ -2,7 +2,7 @@
 //!
 //! Command line, configuration, help, documentation, sweeps and tests all use these definitions and no others.
 
-use crate::rules::{Recipe, Rule};
+use crate::rules::{Origin, Outside, Recipe, Rule};
 use crate::settings::{Param, ParamError, Value};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,6 +28,8 @@ pub struct Spec {
     pub lacks: &'static [(Property, &'static str)],
     /// Its rules under given settings.
     pub build: fn(&Settings) -> Recipe,
+    /// Where its rules come from, if it is registered at run time.
+    pub outside: Option<&'static Origin>,
 }
 
 impl Spec {
@@ -39,7 +41,25 @@ impl Spec {
         build: fn(&Settings) -> Recipe,
     ) -> Self {
         let guide = Guide { formula: "", choose: "", avoid: "", cost: "" };
-        Self { name, about, paper, guide, params: &[], suggests: None, keeps: &[], lacks: &[], build }
+        Self {
+            name,
+            about,
+            paper,
+            guide,
+            params: &[],
+            suggests: None,
+            keeps: &[],
+            lacks: &[],
+            build,
+            outside: None,
+        }
+    }
+
+    /// A method from outside, to be registered with [`register`](crate::strategy::register).
+    pub fn outside(name: &'static str, about: &'static str, paper: &'static str, origin: Origin) -> Self {
+        // Strategies refer to it for as long as the program runs.
+        let origin = Box::leak(Box::new(origin));
+        Self { outside: Some(origin), ..Self::new(name, about, paper, Settings::outside_recipe) }
     }
 }
 
@@ -96,19 +116,24 @@ impl fmt::Display for Property {
 }
 
 /// Checked values of a method's parameters.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Settings(BTreeMap<&'static str, Value>);
+#[derive(Clone, Debug)]
+pub struct Settings {
+    values: BTreeMap<&'static str, Value>,
+    /// The method's name and origin, if it comes from outside.
+    outside: Option<(&'static str, &'static Origin)>,
+}
 
 impl Settings {
     /// The default of every parameter.
     pub fn defaults(spec: &Spec) -> Self {
         let default = |param: &'static Param| Some((param.name, param.default()?));
-        Self(spec.params.iter().filter_map(default).collect())
+        let outside = spec.outside.map(|origin| (spec.name, origin));
+        Self { values: spec.params.iter().filter_map(default).collect(), outside }
     }
 
     /// Parses and sets one parameter.
     pub fn set(&mut self, param: &'static Param, text: &str) -> Result<(), ParamError> {
-        self.0.insert(param.name, param.parse(text)?);
+        self.values.insert(param.name, param.parse(text)?);
         Ok(())
     }
 
@@ -117,7 +142,7 @@ impl Settings {
     /// # Panics
     /// Panics if the spec declares no such number: a bug in the strategy's file.
     pub fn number(&self, name: &str) -> f64 {
-        match self.0.get(name) {
+        match self.values.get(name) {
             Some(Value::Number(value)) => *value,
             _ => panic!("the spec declares no number {name}"),
         }
@@ -128,7 +153,7 @@ impl Settings {
     /// # Panics
     /// Panics if the spec declares no such whole number: a bug in the strategy's file.
     pub fn whole(&self, name: &str) -> u64 {
-        match self.0.get(name) {
+        match self.values.get(name) {
             Some(Value::Whole(value)) => *value,
             _ => panic!("the spec declares no whole number {name}"),
         }
@@ -139,15 +164,24 @@ impl Settings {
     /// # Panics
     /// Panics if the spec declares no such flag: a bug in the strategy's file.
     pub fn flag(&self, name: &str) -> bool {
-        match self.0.get(name) {
+        match self.values.get(name) {
             Some(Value::Flag(value)) => *value,
             _ => panic!("the spec declares no flag {name}"),
         }
     }
 
+    /// The rules of a method from outside.
+    fn outside_recipe(&self) -> Recipe {
+        let Some((name, origin)) = self.outside else { return Recipe::default() };
+        let outside = Outside::new(name, &origin.source);
+        let recipe = (origin.build)(self, &outside);
+        Recipe { outside: vec![outside], ..recipe }
+    }
+
     /// The settings that differ from the defaults, as `:name=value`.
     pub(crate) fn changes(&self, spec: &Spec) -> String {
-        let changed = spec.params.iter().filter(|param| self.0.get(param.name) != param.default().as_ref());
-        changed.map(|param| format!(":{}={}", param.name, self.0[param.name].bare())).collect()
+        let changed =
+            spec.params.iter().filter(|param| self.values.get(param.name) != param.default().as_ref());
+        changed.map(|param| format!(":{}={}", param.name, self.values[param.name].bare())).collect()
     }
 }

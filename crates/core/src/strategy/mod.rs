@@ -8,6 +8,7 @@ mod balanced;
 mod bn_scaffold;
 mod centred_clipping;
 mod complete;
+mod contract;
 mod ditto;
 #[cfg(test)]
 mod example;
@@ -33,13 +34,17 @@ mod krum;
 mod median;
 mod multi_krum;
 mod prior;
+mod registered;
 mod scaffold;
 mod trimmed_mean;
 mod uniform;
 
+pub use contract::Breach;
+pub use registered::{RegisterError, all, register};
+
 use crate::rules::spec::Spec;
 
-/// Every method that can be named.
+/// Every method of this crate; [`all`] adds those that the program registered.
 pub const ALL: &[&Spec] = &[
     &fedavg::SPEC,
     &uniform::SPEC,

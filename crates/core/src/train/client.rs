@@ -32,6 +32,9 @@ pub fn train(
     let memory = memory.filter(|_| job.accepted.is_some());
     let base = whole(&parts, job, memory)?;
     let offsets = offsets(strategy, &client.counts, job);
+    if let Some(why) = strategy.failure() {
+        return Err(ClientFailure::Training(why));
+    }
     let weights = offer.class_weights.of_client(&client.counts, offer.local.smoothing);
     let task = Task {
         base: &base,

@@ -26,6 +26,7 @@ mod identities;
 mod in_memory;
 mod label_aware;
 mod properties;
+mod registered;
 mod rejection;
 mod resume;
 mod robust;

@@ -58,6 +58,9 @@ pub enum ExplanationError {
     /// The reference has another number of classes.
     #[error(transparent)]
     Classes(#[from] ClassMismatch),
+    /// A rule from outside the program could not answer.
+    #[error("{0}")]
+    Rule(String),
 }
 
 impl Explanation {
@@ -80,6 +83,9 @@ impl Explanation {
         let profiles: Vec<Profile> = counts.iter().enumerate().map(profile).collect();
         let all: Vec<&Profile> = profiles.iter().collect();
         let shares = hardened::shares(weighting, run.mode, &all, &reference, &mut Memory::default());
+        if let Some(why) = run.strategy.failure() {
+            return Err(ExplanationError::Rule(why));
+        }
         let client = |(k, profile): (usize, &Profile)| ExplainedClient {
             client: profile.client,
             index: k,

@@ -4,7 +4,7 @@ use crate::runs::caveats::{all_seeds, fewer_seeds, odd_splits, stopped_early};
 use crate::runs::record::Record;
 use fedtvd_core::rules::notation;
 use fedtvd_core::settings::ParamKind;
-use fedtvd_core::strategy::ALL;
+use fedtvd_core::strategy;
 use fedtvd_run::configuration::{Config, Key, Value, keys, overruled};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -170,10 +170,11 @@ fn strategies(mut records: Vec<Record>, with_mode: bool) -> (Vec<Strategy>, Vec<
 /// The sort key of a label: the positions of its methods in the registry, then the text.
 pub(crate) fn place(label: &str) -> (Vec<usize>, String) {
     let plain = label.split(" (").next().unwrap_or(label);
+    let all = strategy::all();
     let place = |word: &str| {
         let name = word.split(':').next().unwrap_or(word);
         let spec = notation::find(name).ok();
-        spec.and_then(|spec| ALL.iter().position(|other| other.name == spec.name)).unwrap_or(ALL.len())
+        spec.and_then(|spec| all.iter().position(|other| other.name == spec.name)).unwrap_or(all.len())
     };
     (plain.split('+').map(place).collect(), label.to_owned())
 }

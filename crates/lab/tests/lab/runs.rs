@@ -115,6 +115,7 @@ fn manifest(strategy: &str, seed: u64) -> Manifest {
         split_hash: format!("split {seed}"),
         schema_hash: String::new(),
         start_hash: String::new(),
+        rules: Default::default(),
     }
 }
 

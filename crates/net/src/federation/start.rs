@@ -21,14 +21,14 @@ use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment, ReferenceSource};
 use fedtvd_run::directory::files::{make_folder, write};
 use fedtvd_run::directory::{
-    Checkpoints, FORMAT, Fingerprint, Inputs, Manifest, RunDirectory, Summary, sha256,
+    Checkpoints, FORMAT, Fingerprint, Inputs, Manifest, RunDirectory, Summary, rules, sha256,
 };
 use fedtvd_run::rounds::Rounds;
 use fedtvd_run::runner::Runner;
 use fedtvd_run::setup::{SetupError, network_for, parts};
 use fedtvd_run::simulation::SimulationError;
 use fedtvd_run::start_model::StartModel;
-use fedtvd_run::{RunError, fits};
+use fedtvd_run::{RunError, fits, same_rules};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -257,6 +257,7 @@ fn existing_federation(
     }
     let text = directory.config().map_err(RunError::from)?;
     let existing = Config::parse(&text).map_err(RunError::from)?;
+    same_rules(&directory, &existing)?;
     let same = |wanted: &Config| wanted.with_model_of(&existing).resolved() == existing.resolved();
     if wanted.is_some_and(|wanted| !same(wanted)) {
         return Err(FederationError::OtherConfig(own));
@@ -339,6 +340,7 @@ fn create(
         split_hash: String::new(),
         schema_hash: info.schema_hash(),
         start_hash: start.file.as_deref().map_or_else(String::new, sha256),
+        rules: rules(&experiment.run.strategy),
     };
     let config = config.with_model_for(info.shape).resolved();
     let schema = info.complete_schema();

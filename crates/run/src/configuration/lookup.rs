@@ -47,7 +47,8 @@ pub(crate) fn unknown(place: &str, typed: &str) -> ConfigError {
 
 /// The paths of all keys and of all strategies' parameters.
 fn paths() -> Vec<String> {
-    let params = strategy::ALL.iter().flat_map(|spec| spec.params);
+    let all = strategy::all();
+    let params = all.iter().flat_map(|spec| spec.params);
     let keys = keys::ALL.iter().map(|key| key.path().to_owned());
     keys.chain(params.map(|param| format!("strategy.{}", param.name))).collect()
 }

@@ -1,7 +1,9 @@
 //! What a run was made with: versions, the machine's fingerprint, data and split.
 
+use fedtvd_core::rules::Strategy;
 use fedtvd_nn::{Cpu, KERNELS};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 /// Version of the run directory's layout, incremented by every change that old readers would misread.
@@ -31,6 +33,14 @@ pub struct Manifest {
     /// Hash of the file that the model started from; empty if it started at random.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub start_hash: String,
+    /// Hash of the source of each method of the strategy that the program does not contain, by the method's name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub rules: BTreeMap<String, String>,
+}
+
+/// [`Manifest::rules`] of a strategy.
+pub fn rules(strategy: &Strategy) -> BTreeMap<String, String> {
+    strategy.outside.iter().map(|own| (own.name.to_owned(), own.source.to_owned())).collect()
 }
 
 /// What the bits of a result depend on besides the seed and the program's rules, since it decides the order of sums; and the sizes of

@@ -266,6 +266,7 @@ mod tests {
             split_hash: String::new(),
             schema_hash: String::new(),
             start_hash: String::new(),
+            rules: Default::default(),
         };
         let directory = RunDirectory::create(folder.path(), "", &manifest, None).unwrap();
         extend(&directory, 6);
