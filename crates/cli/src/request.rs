@@ -5,8 +5,9 @@ use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::{Places, read_schema};
 pub(crate) use fedtvd_lab::report::commands::shell_quoted as quoted;
+use fedtvd_run::backend::Device;
 use fedtvd_run::configuration::{Config, Value};
-use fedtvd_run::directory::sha256;
+use fedtvd_run::directory::{RunDirectory, sha256};
 use std::collections::BTreeSet;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -351,8 +352,63 @@ pub(crate) fn unused_folder(name: &str, config: &Config, more: &str) -> PathBuf 
     paths.find(|path| !path.exists()).expect("numbers do not run out")
 }
 
+/// The device of a run.
+#[derive(Args, Clone)]
+pub(crate) struct DeviceOption {
+    /// Device that trains and evaluates: cpu, or with the Python package cuda, cuda:1, mps or cpu-torch [default: that of the run,
+    /// or cpu]
+    #[arg(long, value_name = "NAME")]
+    device: Option<String>,
+}
+
+impl DeviceOption {
+    /// The device, for something new.
+    pub(crate) fn device(&self) -> Result<Device, Failure> {
+        Device::named(self.device.as_deref().unwrap_or("cpu")).map_err(Failure::request)
+    }
+
+    /// The device, or that of the run in this directory.
+    pub(crate) fn device_of(&self, run: &Path) -> Result<Device, Failure> {
+        // A directory that cannot be read is an error of whoever reads more of it.
+        let manifest = RunDirectory::open(run).and_then(|run| run.manifest()).ok();
+        let Some(manifest) = manifest.filter(|_| self.device.is_none()) else { return self.device() };
+        let name = manifest.fingerprint.device();
+        Device::named(name).map_err(|error| {
+            Failure::Request(anyhow!(
+                "{} was made on device {name}: {error}; --device cpu computes it on the CPU, with other bits",
+                quoted(&run.display().to_string())
+            ))
+        })
+    }
+
+    /// The device of the run that a model belongs to, or the CPU if that is not known here.
+    pub(crate) fn device_for(&self, model: &Path) -> Result<Device, Failure> {
+        let run = if model.is_dir() { Some(model) } else { model.parent() };
+        match self.device {
+            Some(_) => self.device(),
+            None => Ok(run.and_then(|run| self.device_of(run).ok()).unwrap_or_default()),
+        }
+    }
+
+    /// Whether a device was named.
+    pub(crate) fn given(&self) -> bool {
+        self.device.is_some()
+    }
+
+    /// The argument that names it, with a space before it.
+    pub(crate) fn argument(&self) -> String {
+        self.device.as_ref().map_or(String::new(), |name| format!(" --device {}", quoted(name)))
+    }
+}
+
+/// Number of threads; by default what keeps the device busy.
+pub(crate) fn workers_on(device: &Device, asked: Option<usize>) -> Result<usize, Failure> {
+    let default = device.describe().map_err(Failure::request)?.workers;
+    workers(asked.or(default))
+}
+
 /// Resources of a run.
-#[derive(Args, Clone, Copy)]
+#[derive(Args, Clone)]
 pub(crate) struct Resources {
     /// Number of threads that train clients [default: all cores]
     #[arg(long, value_name = "N")]
@@ -360,14 +416,26 @@ pub(crate) struct Resources {
     /// Memory for client updates in MB; further updates go to a temporary file
     #[arg(long, value_name = "MB", default_value_t = 128)]
     update_memory: usize,
+    #[command(flatten)]
+    device: DeviceOption,
 }
 
 impl Resources {
-    /// The checked resources.
-    pub(crate) fn checked(self) -> Result<fedtvd_run::simulation::Resources, Failure> {
+    /// The checked resources of a new run.
+    pub(crate) fn checked(&self) -> Result<fedtvd_run::simulation::Resources, Failure> {
+        self.on(self.device.device()?)
+    }
+
+    /// The checked resources for the run in this directory.
+    pub(crate) fn checked_for(&self, run: &Path) -> Result<fedtvd_run::simulation::Resources, Failure> {
+        self.on(self.device.device_of(run)?)
+    }
+
+    fn on(&self, device: Device) -> Result<fedtvd_run::simulation::Resources, Failure> {
         Ok(fedtvd_run::simulation::Resources {
-            workers: workers(self.workers)?,
+            workers: workers_on(&device, self.workers)?,
             update_memory: self.update_memory.saturating_mul(1 << 20),
+            device,
         })
     }
 }

@@ -5,8 +5,7 @@ use crate::flow::Flow;
 use crate::kernels::isa::{InstructionsError, Isa, Work};
 use crate::kernels::vector::Vector;
 use crate::layers::Mode;
-use crate::loss::{Terms, cross_entropy, prediction, probabilities};
-use crate::map::Map;
+use crate::loss::{Terms, cross_entropy, prediction, sample_logits};
 use fedtvd_core::model::{Layout, Network, NetworkError, Params, Shape};
 use fedtvd_core::stream::{Purpose, Stream};
 use fedtvd_core::train::{
@@ -119,35 +118,6 @@ impl Cpu {
             samples,
             isa,
         })
-    }
-
-    /// The class that a model predicts for each row.
-    pub fn predictions(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<u32>, TrainFailure> {
-        self.outputs(params, rows, |logits, map, n| prediction(logits, map, n, None) as u32)
-    }
-
-    /// The probability of each class for each row.
-    pub fn probabilities(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<Vec<f64>>, TrainFailure> {
-        self.outputs(params, rows, probabilities)
-    }
-
-    /// What a function makes of each row's logits.
-    fn outputs<T>(
-        &mut self,
-        params: &Params,
-        rows: &[u32],
-        made: fn(&[f32], &Map, usize) -> T,
-    ) -> Result<Vec<T>, TrainFailure> {
-        self.check(params, rows, &[])?;
-        let mut outputs = Vec::with_capacity(rows.len());
-        for batch in rows.chunks(EVALUATION_BATCH) {
-            self.load(batch, None);
-            self.forward(&params.values, &mut Mode::Evaluation);
-            let Bound { buffers, output, .. } = &self.bound;
-            let values = &buffers.values[output.value];
-            outputs.extend((0..batch.len()).map(|n| made(values, &output.map, n)));
-        }
-        Ok(outputs)
     }
 
     /// Makes the buffers large enough for this batch; never holds the old ones and the new ones at the same time.
@@ -381,6 +351,19 @@ impl Trainer for Cpu {
             }
         }
         Ok(evaluation)
+    }
+
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        self.check(params, rows, &[])?;
+        let mut logits = Vec::with_capacity(rows.len() * self.classes);
+        for batch in rows.chunks(EVALUATION_BATCH) {
+            self.load(batch, None);
+            self.forward(&params.values, &mut Mode::Evaluation);
+            let Bound { buffers, output, .. } = &self.bound;
+            let values = &buffers.values[output.value];
+            (0..batch.len()).for_each(|n| logits.extend(sample_logits(values, &output.map, n)));
+        }
+        Ok(logits)
     }
 }
 

@@ -81,14 +81,10 @@ pub(crate) fn prediction(logits: &[f32], map: &Map, n: usize, offsets: Option<&[
     (1..map.shape[0]).fold(0, |best, class| if logit(class) > logit(best) { class } else { best })
 }
 
-/// The softmax of sample `n`'s logits.
-pub(crate) fn probabilities(logits: &[f32], map: &Map, n: usize) -> Vec<f64> {
-    let logit =
-        |class: usize| f64::from(logits[(n / map.lanes * map.shape[0] + class) * map.lanes + n % map.lanes]);
-    let largest = (0..map.shape[0]).map(logit).fold(f64::NEG_INFINITY, f64::max);
-    let parts: Vec<f64> = (0..map.shape[0]).map(|class| (logit(class) - largest).exp()).collect();
-    let sum: f64 = parts.iter().sum();
-    parts.iter().map(|part| part / sum).collect()
+/// The logits of sample `n`, class by class.
+pub(crate) fn sample_logits(logits: &[f32], map: &Map, n: usize) -> impl Iterator<Item = f32> {
+    let (first, lanes) = (n / map.lanes * map.shape[0] * map.lanes + n % map.lanes, map.lanes);
+    (0..map.shape[0]).map(move |class| logits[first + class * lanes])
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use fedtvd_core::matching::{
 };
 use fedtvd_core::model::{Layout, Network, Params};
 use fedtvd_core::stream::{Purpose, Stream};
+use fedtvd_core::train::Trainer as _;
 use fedtvd_nn::{Cpu, models};
 use formula::{initial, samples};
 use std::sync::Arc;
@@ -78,7 +79,8 @@ fn permuted(chain: &Chain, params: &Params, orders: &[Vec<usize>]) -> Params {
 
 fn probabilities(network: &Network, params: &Params) -> Vec<Vec<f64>> {
     let mut cpu = Cpu::new(network, samples(network.input, 10, 8, |row| row % 10)).unwrap();
-    cpu.probabilities(params, &[0, 1, 2, 3, 4, 5, 6, 7]).unwrap()
+    let logits = cpu.logits(params, &[0, 1, 2, 3, 4, 5, 6, 7]).unwrap();
+    logits.chunks(network.classes).map(fedtvd_core::train::probabilities).collect()
 }
 
 fn largest_difference(left: &[Vec<f64>], right: &[Vec<f64>]) -> f64 {

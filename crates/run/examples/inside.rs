@@ -51,6 +51,10 @@ impl Trainer for Timed {
     ) -> Result<Evaluation, TrainFailure> {
         self.time(|cpu| cpu.evaluate(params, rows, offsets))
     }
+
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        self.time(|cpu| cpu.logits(params, rows))
+    }
 }
 
 fn main() {
@@ -63,7 +67,8 @@ fn main() {
     let setup = Arc::new(Setup::new(&experiment, &data).expect("a setup"));
     let spent = Arc::new(AtomicU64::new(0));
     let trainer = |_| {
-        let cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples)).expect("a model that fits");
+        let network = setup.model.network().expect("a model of layers");
+        let cpu = Cpu::new(network, Arc::clone(&setup.samples)).expect("a model that fits");
         Box::new(Timed { cpu, spent: Arc::clone(&spent) }) as Box<dyn Trainer>
     };
     let trainers = (0..workers).map(trainer).collect();

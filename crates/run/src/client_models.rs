@@ -18,7 +18,7 @@ pub fn client_models(
     let found = checkpoints.find(&setup.parts.shared, done)?.or_refuse(done, u32::MAX)?;
     let Some(checkpoint) = found.checkpoint else { return Ok(None) };
     fits(directory.path(), &experiment, &checkpoint.state)?;
-    let Workers { trainers, .. } = Workers::on_cpu(&setup, resources.workers)?;
+    let Workers { trainers, .. } = Workers::on(&resources.device, &setup, resources.workers)?;
     let mut rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
     rounds.restore(checkpoint.state, checkpoint.memories);
     Ok(rounds.client_results()?)

@@ -1,5 +1,6 @@
 //! Estimates the time and memory of a run: a few steps are timed, the rest is computed.
 
+use crate::backend::BackendError;
 use crate::configuration::Experiment;
 use crate::directory::summary::{memory, peak_memory};
 use crate::footprint::Footprint;
@@ -7,10 +8,8 @@ use crate::setup::Setup;
 use crate::simulation::{Resources, SimulationError, check};
 use crate::start_model::StartModel;
 use fedtvd_core::stream::Key;
-use fedtvd_core::train::{TrainFailure, Trainer as _};
-use fedtvd_nn::{Cpu, CpuError};
+use fedtvd_core::train::TrainFailure;
 use serde::Serialize;
-use std::sync::Arc;
 use std::time::Instant;
 use thiserror::Error;
 
@@ -47,7 +46,7 @@ pub enum EstimateError {
     Refused(#[from] SimulationError),
     /// The model cannot be trained here.
     #[error(transparent)]
-    Cpu(#[from] CpuError),
+    Backend(#[from] BackendError),
     /// A step failed.
     #[error(transparent)]
     Train(#[from] TrainFailure),
@@ -60,24 +59,26 @@ pub fn estimate(
     resources: Resources,
 ) -> Result<Estimate, EstimateError> {
     check(experiment, setup)?;
-    let mut params = StartModel::of(experiment, &setup.layout).map_err(SimulationError::from)?.params;
+    let mut params =
+        StartModel::of(experiment, &setup.model, &setup.layout).map_err(SimulationError::from)?.params;
     let before = memory();
-    let mut cpu = Cpu::new(&setup.network, Arc::clone(&setup.samples))?;
+    let mut trainer = resources.device.trainer(&setup.model, &setup.samples)?;
     let local = &experiment.run.local;
     let pass = fedtvd_core::train::Pass { epochs: 1, ..local.pass(Key::of(experiment.seed), None, None) };
     let batch = local.batch.min(setup.samples.train_rows());
     let rows: Vec<u32> = (0..batch as u32).collect();
-    let train = fastest(|| cpu.pass(&mut params, &rows, &pass).map(drop))? / batch as f64;
+    let train = fastest(|| trainer.pass(&mut params, &rows, &pass).map(drop))? / batch as f64;
     let test = setup.samples.test_rows();
     let tested = &test[..test.len().min(250)];
-    let evaluate = fastest(|| cpu.evaluate(&params, tested, None).map(drop))? / tested.len().max(1) as f64;
+    let evaluate =
+        fastest(|| trainer.evaluate(&params, tested, None).map(drop))? / tested.len().max(1) as f64;
     let worker = before.zip(memory()).map(|(before, now)| now.saturating_sub(before));
     let footprint = Footprint::of(experiment, setup);
     let Footprint { clients, cohort, rounds, .. } = footprint;
     let mean = setup.clients.iter().map(|client| client.rows.len()).sum::<usize>() as f64 / clients as f64;
     let trained = cohort as f64 * mean * f64::from(local.epochs);
     let round = (trained * train + test.len() as f64 * evaluate) / resources.workers as f64;
-    let taken = |(before, worker)| footprint.peak(before, worker, resources);
+    let taken = |(before, worker)| footprint.peak(before, worker, &resources);
     Ok(Estimate {
         strategy: experiment.run.strategy.label.clone(),
         clients,

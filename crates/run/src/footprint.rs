@@ -47,7 +47,7 @@ impl Footprint {
 
     /// Peak memory of a run that uses `before` bytes before it creates its trainers, each of which needs `trainer`
     /// bytes, including a model.
-    pub(crate) fn peak(&self, before: u64, trainer: u64, resources: Resources) -> u64 {
+    pub(crate) fn peak(&self, before: u64, trainer: u64, resources: &Resources) -> u64 {
         let workers = resources.workers as u64;
         before
             + workers * trainer
@@ -58,7 +58,7 @@ impl Footprint {
     }
 
     /// Updates that stay in memory: as many as fit into the budget.
-    fn kept(&self, resources: Resources) -> u64 {
+    fn kept(&self, resources: &Resources) -> u64 {
         (resources.update_memory as u64 / self.update().max(1)).min(self.cohort as u64) * self.update()
     }
 
@@ -90,7 +90,8 @@ mod tests {
 
     #[test]
     fn updates_beyond_their_budget_take_no_memory() {
-        let peak = |update_memory| resnet18().peak(0, 0, Resources { workers: 2, update_memory });
+        let peak =
+            |update_memory| resnet18().peak(0, 0, &Resources { update_memory, ..Resources::workers(2) });
         // 128 MiB hold three updates of 45 MB.
         assert_eq!(peak(128 << 20) - peak(0), 3 * MODEL);
         assert_eq!(peak(usize::MAX) - peak(0), 100 * MODEL);

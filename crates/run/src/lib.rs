@@ -21,6 +21,7 @@
 //! ```
 
 pub mod attack;
+pub mod backend;
 mod client_models;
 pub mod collapse;
 pub mod configuration;

@@ -39,9 +39,10 @@ impl Runner {
         path: &Path,
         resources: Resources,
     ) -> Result<Self, RunError> {
-        let Workers { trainers, fingerprint } = Workers::on_cpu(&setup, resources.workers)?;
+        let Workers { trainers, fingerprint } = Workers::on(&resources.device, &setup, resources.workers)?;
         let rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
-        let start = StartModel::of(&experiment, &setup.layout).map_err(SimulationError::from)?;
+        let start =
+            StartModel::of(&experiment, &setup.model, &setup.layout).map_err(SimulationError::from)?;
         let manifest = Manifest {
             format: FORMAT,
             version: VERSION.to_owned(),
@@ -52,6 +53,7 @@ impl Runner {
             schema_hash: setup.schema_hash.clone(),
             start_hash: start.file.as_deref().map_or_else(String::new, sha256),
             rules: rules(&experiment.run.strategy),
+            model_source: setup.model.source().to_owned(),
         };
         let deck = Deck::new(&setup.samples, None);
         let partition =
@@ -65,7 +67,7 @@ impl Runner {
             &Inputs { partition: Some(&partition), schema: schema.as_deref(), start: start.file.as_deref() },
         )?;
         let lines = directory.append(0)?;
-        let test_set = experiment.evaluation.test.then(|| TestSet::of(&setup, resources.workers));
+        let test_set = experiment.evaluation.test.then(|| TestSet::of(&setup, &resources));
         let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
         runner.notes.extend(start.note);
         runner.test_set = test_set;
@@ -121,7 +123,7 @@ impl Runner {
         }
         let config = extend::changed(&directory, settings, from)?;
         let (experiment, setup) = set_up(&directory, &config, places)?;
-        let Workers { trainers, fingerprint } = Workers::on_cpu(&setup, resources.workers)?;
+        let Workers { trainers, fingerprint } = Workers::on(&resources.device, &setup, resources.workers)?;
         let mut rounds = simulation(&experiment, &setup, trainers, resources.update_memory)?;
         let manifest = directory.manifest()?;
         let mut notes = Vec::new();
@@ -173,7 +175,7 @@ impl Runner {
         }
         lines.truncate(round)?;
         let rolled_back = rollback::ended_at(&directory, round)?;
-        let test_set = experiment.evaluation.test.then(|| TestSet::of(&setup, resources.workers));
+        let test_set = experiment.evaluation.test.then(|| TestSet::of(&setup, &resources));
         let mut runner = Self::new(directory, experiment, Some(setup), rounds, lines);
         runner.test_set = test_set;
         runner.rolled_back_from = rolled_back.map(|rollback| rollback.from);
@@ -225,6 +227,7 @@ fn set_up(
         same(&path.display().to_string(), &hash(schema), &hash(&stored))?;
     }
     same_split(&manifest, &setup)?;
+    same_model(&manifest, &setup)?;
     Ok((experiment, setup))
 }
 
@@ -234,6 +237,7 @@ pub fn same_inputs(directory: &RunDirectory, experiment: &Experiment, setup: &Se
     same_sources(&manifest, experiment)?;
     same_data(&manifest, experiment, &setup.data_checksum, &setup.schema_hash)?;
     same_split(&manifest, setup)?;
+    same_model(&manifest, setup)?;
     match experiment.start.as_ref().map(|path| (path, model_bytes(path))) {
         Some((path, Ok(file))) => {
             same(&format!("model {}", path.display()), &manifest.start_hash, &sha256(&file))
@@ -283,6 +287,10 @@ fn same_split(manifest: &Manifest, setup: &Setup) -> Result<(), RunError> {
         return Ok(());
     }
     same("split", &manifest.split_hash, &setup.split_hash)
+}
+
+fn same_model(manifest: &Manifest, setup: &Setup) -> Result<(), RunError> {
+    same("source of the model", &manifest.model_source, setup.model.source())
 }
 
 fn same(what: &str, was: &str, is: &str) -> Result<(), RunError> {

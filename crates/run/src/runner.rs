@@ -15,7 +15,7 @@ use crate::rounds::{RoundError, Rounds};
 use crate::run_error::RunError;
 use crate::setup::Setup;
 use crate::test_set::TestSet;
-use fedtvd_core::model::{ModelCard, Network};
+use fedtvd_core::model::{ModelCard, ModelDefinition};
 use fedtvd_core::round::RoundRecord;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -50,8 +50,8 @@ pub struct Runner {
     pub(crate) notes: Vec<String>,
     /// The test set of a simulation, whose predictions are stored at the end.
     pub(crate) test_set: Option<TestSet>,
-    /// The model's layers, if they are known.
-    network: Option<Network>,
+    /// The model, if it is known.
+    model: Option<ModelDefinition>,
 }
 
 /// How often the state is saved.
@@ -95,7 +95,7 @@ impl Runner {
     ) -> Self {
         Self {
             notes: setup.as_ref().map_or_else(Vec::new, |setup| setup.notes.clone()),
-            network: setup.as_ref().map(|setup| setup.network.clone()),
+            model: setup.as_ref().map(|setup| setup.model.clone()),
             checkpoints: Checkpoints::new(directory.file("checkpoint"), experiment.rounds),
             setup,
             rounds,
@@ -120,9 +120,9 @@ impl Runner {
         }
     }
 
-    /// The same run with the layers of its model, which are written into the model's file.
-    pub fn of_network(self, network: Network) -> Self {
-        Self { network: Some(network), ..self }
+    /// The same run with its model's definition, which is written into the model's file.
+    pub fn of_model(self, model: ModelDefinition) -> Self {
+        Self { model: Some(model), ..self }
     }
 
     /// Notes for the user, before it starts or resumes.
@@ -246,7 +246,7 @@ impl Runner {
     /// What the model's file says about a model for tables.
     fn card(&self) -> Result<Option<ModelCard>, RunError> {
         let schema = self.directory.schema()?;
-        Ok(schema.zip(self.network.clone()).map(|(schema, network)| ModelCard { network, schema }))
+        Ok(schema.zip(self.model.clone()).map(|(schema, network)| ModelCard { network, schema }))
     }
 
     fn finish(mut self) -> Result<Summary, RunError> {

@@ -1,10 +1,14 @@
 //! The samples, the split and the model of a run.
 
+use crate::backend::{ModelSource, other_model, other_models};
 use crate::configuration::table_model::{is_table, table_layers};
 use crate::configuration::{ClassMismatch, Experiment, LiarsError};
 use crate::directory::digest;
-use fedtvd_core::model::{Layout, Network, NetworkError, Parts, PartsError, Shape};
+use fedtvd_core::model::{
+    DefinitionError, Layout, ModelDefinition, OtherModel, Parts, PartsError, Role, Shape,
+};
 use fedtvd_core::round::ClientData;
+use fedtvd_core::rules::Extent;
 use fedtvd_core::train::{ClassWeightsError, Samples};
 use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
@@ -33,7 +37,7 @@ pub struct Setup {
     /// Notes for the user about the data and the split.
     pub notes: Vec<String>,
     /// The model.
-    pub network: Network,
+    pub model: ModelDefinition,
     /// Its tensors.
     pub layout: Arc<Layout>,
     /// What of it travels, and what stays at the clients.
@@ -103,9 +107,28 @@ pub enum SetupError {
     /// A table's centres and scales.
     #[error(transparent)]
     Standards(#[from] StandardsError),
-    /// The model's layers.
+    /// The model's layers or tensors.
     #[error(transparent)]
-    Network(#[from] NetworkError),
+    Definition(#[from] DefinitionError),
+    /// A registered model that cannot be made.
+    #[error("model {name}: {why}")]
+    Other {
+        /// The model.
+        name: String,
+        /// What its source says.
+        why: String,
+    },
+    /// A strategy that carries batch statistics, for a model with other buffers.
+    #[error(
+        "{strategy} carries the statistics of batch norms, and the model has a buffer {tensor} that is none; choose another model \
+         or another strategy"
+    )]
+    OtherBuffer {
+        /// The strategy.
+        strategy: String,
+        /// The buffer.
+        tensor: String,
+    },
     /// A model that cannot be divided as the strategy needs it.
     #[error(
         "{strategy} keeps {stays} at each client: {why}; choose another model with model.name or model.layers"
@@ -137,8 +160,8 @@ impl Setup {
         let notes = [notes, remarks.iter().map(Remark::to_string).collect()].concat();
         let schema = loaded.table.as_ref().map(|table| table.schema.clone());
         let (samples, classes) = (loaded.samples, samples.classes());
-        let network = network(experiment, &samples)?;
-        let layout = Arc::new(Layout::of(&network)?);
+        let model = definition(experiment, samples.shape(), classes)?;
+        let layout = Arc::new(model.layout()?);
         let training = match &experiment.liars {
             None => Arc::clone(&samples),
             Some(liars) => {
@@ -162,7 +185,7 @@ impl Setup {
             clients,
             names,
             notes,
-            network,
+            model,
             parts: parts(experiment, &layout)?,
             layout,
             data_checksum,
@@ -193,21 +216,57 @@ pub fn parts(experiment: &Experiment, layout: &Arc<Layout>) -> Result<Parts, Set
         let label = || strategy.label.clone();
         parts.check().map_err(|why| SetupError::Parts { strategy: label(), stays, why })?;
     }
+    let carries_statistics = strategy.needs().carries.iter().any(|carried| carried.extent == Extent::Buffers);
+    let other = layout.tensors().iter().find(|tensor| tensor.role == Role::Buffer);
+    if let Some(tensor) = other.filter(|_| carries_statistics) {
+        let (strategy, tensor) = (strategy.label.clone(), tensor.name.clone());
+        return Err(SetupError::OtherBuffer { strategy, tensor });
+    }
     Ok(parts)
 }
 
-/// The model that an experiment names or defines, for samples of this shape.
-pub fn network(experiment: &Experiment, samples: &Samples) -> Result<Network, SetupError> {
-    network_for(experiment, samples.shape(), samples.classes())
-}
-
-/// The same without samples, as on a server without data.
-pub fn network_for(experiment: &Experiment, shape: Shape, classes: usize) -> Result<Network, SetupError> {
-    Ok(match experiment.layers.as_slice() {
+/// The model that an experiment names or defines, for samples of this shape and this number of classes.
+pub fn definition(
+    experiment: &Experiment,
+    shape: Shape,
+    classes: usize,
+) -> Result<ModelDefinition, SetupError> {
+    Ok(ModelDefinition::Network(match experiment.layers.as_slice() {
         [] if !experiment.model_chosen && is_table(shape) => {
             models::from_lines(&table_layers(shape[0]), shape, classes).map_err(SetupError::Layers)?
         }
-        [] => models::named(&experiment.model, shape, classes)?,
+        [] => match other_model(&experiment.model) {
+            Some(source) => return registered(&experiment.model, source.as_ref(), shape, classes),
+            None => models::named(&experiment.model, shape, classes).map_err(also_registered)?,
+        },
         lines => models::from_lines(lines, shape, classes).map_err(SetupError::Layers)?,
+    }))
+}
+
+fn registered(
+    name: &str,
+    source: &dyn ModelSource,
+    shape: Shape,
+    classes: usize,
+) -> Result<ModelDefinition, SetupError> {
+    let failed = |why: String| SetupError::Other { name: name.to_owned(), why };
+    let model = source.define(shape, classes).map_err(failed)?;
+    if (model.other.as_str(), model.input, model.classes) != (name, shape, classes) {
+        let OtherModel { other, input, classes: own, .. } = model;
+        return Err(failed(format!(
+            "its source made {other} for {input:?} and {own} classes; asked for was {shape:?} and {classes}"
+        )));
+    }
+    Ok(ModelDefinition::Other(model))
+}
+
+/// The error, with the registered models among the known ones.
+fn also_registered(error: ModelError) -> SetupError {
+    SetupError::Model(match error {
+        ModelError::Unknown { name, known } => {
+            let names: Vec<String> = std::iter::once(known).chain(other_models()).collect();
+            ModelError::Unknown { name, known: names.join(", ") }
+        }
+        other => other,
     })
 }

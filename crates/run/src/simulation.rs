@@ -1,5 +1,6 @@
 //! A run on one machine: its rounds over a fleet of threads.
 
+use crate::backend::{BackendError, Description, Device};
 use crate::configuration::{ClassMismatch, EvaluationOptions, Experiment};
 use crate::directory::Fingerprint;
 use crate::fleet::{Adversarial, Fleet, Threads, Unreliable};
@@ -10,23 +11,29 @@ use fedtvd_core::labels::{Reference, ReferenceError, size};
 use fedtvd_core::round::quorum::{IdleSelection, SmallCohort, check_cohort, check_selection};
 use fedtvd_core::round::{ClientData, Run, State, cohort_size, hardened};
 use fedtvd_core::train::Trainer;
-use fedtvd_nn::{Cpu, CpuError};
 use std::sync::Arc;
 use thiserror::Error;
 
-/// The resources of a run; they do not affect the result.
-#[derive(Clone, Copy, Debug)]
+/// The resources of a run; only the device affects the result.
+#[derive(Clone, Debug)]
 pub struct Resources {
     /// Threads that train clients.
     pub workers: usize,
     /// Bytes of updates that stay in memory; the others go to a temporary file.
     pub update_memory: usize,
+    /// What trains and evaluates.
+    pub device: Device,
 }
 
 impl Resources {
-    /// This many workers, and 128 MB for updates.
+    /// This many workers on the CPU, and 128 MB for updates.
     pub fn workers(workers: usize) -> Self {
-        Self { workers, update_memory: 128 << 20 }
+        Self::on(Device::default(), workers)
+    }
+
+    /// This many workers on a device, and 128 MB for updates.
+    pub fn on(device: Device, workers: usize) -> Self {
+        Self { workers, update_memory: 128 << 20, device }
     }
 }
 
@@ -35,7 +42,7 @@ impl Resources {
 pub enum SimulationError {
     /// The model cannot be trained here.
     #[error(transparent)]
-    Cpu(#[from] CpuError),
+    Backend(#[from] BackendError),
     /// The model to start from.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -70,22 +77,26 @@ pub enum SimulationError {
     NoHoldouts(&'static str, &'static str),
 }
 
-/// The trainers of a simulation, one per worker, and the fingerprint of their machine.
+/// The trainers of a simulation, one per worker, and the fingerprint of their device.
 pub struct Workers {
     /// One trainer per thread; at least one.
     pub trainers: Vec<Box<dyn Trainer>>,
-    /// The machine's fingerprint.
+    /// The device's fingerprint.
     pub fingerprint: Fingerprint,
 }
 
 impl Workers {
-    /// The CPU kernels for a model and its data.
-    pub fn on_cpu(setup: &Setup, workers: usize) -> Result<Self, SimulationError> {
-        let cpu = |_| Cpu::new(&setup.network, Arc::clone(&setup.training));
-        let cpus: Vec<Cpu> = (0..workers.max(1)).map(cpu).collect::<Result<_, _>>()?;
-        let fingerprint = Fingerprint::here(&cpus[0]);
-        let trainers = cpus.into_iter().map(|cpu| Box::new(cpu) as Box<dyn Trainer>).collect();
+    /// Trainers of a model on its data, on a device.
+    pub fn on(device: &Device, setup: &Setup, workers: usize) -> Result<Self, SimulationError> {
+        let Description { fingerprint, .. } = device.describe()?;
+        let trainer = |_| device.trainer(&setup.model, &setup.training);
+        let trainers = (0..workers.max(1)).map(trainer).collect::<Result<_, _>>()?;
         Ok(Self { trainers, fingerprint })
+    }
+
+    /// The same on the CPU.
+    pub fn on_cpu(setup: &Setup, workers: usize) -> Result<Self, SimulationError> {
+        Self::on(&Device::default(), setup, workers)
     }
 }
 
@@ -137,7 +148,7 @@ pub fn simulation(
         let (attack, needs) = (liars.attack, run.strategy.needs());
         fleet = Box::new(Adversarial { fleet, attack, liars: counts.collect(), needs, update_memory });
     }
-    let params = StartModel::of(experiment, &setup.layout)?.params;
+    let params = StartModel::of(experiment, &setup.model, &setup.layout)?.params;
     let state = State::new(&run, params, reference);
     Ok(Rounds::new(run, experiment.evaluation, state, fleet, Some(Arc::clone(setup))))
 }

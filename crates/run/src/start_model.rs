@@ -1,7 +1,8 @@
 //! The model that a run starts from: random, or from a file.
 
+use crate::backend::initial;
 use crate::configuration::Experiment;
-use fedtvd_core::model::{Layout, ModelFileError, Params};
+use fedtvd_core::model::{Layout, ModelDefinition, ModelFileError, Params};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,6 +41,9 @@ pub enum StartError {
         /// Why.
         error: Box<ModelFileError>,
     },
+    /// A model that is not made of layers has no initial values.
+    #[error("{0}")]
+    Initial(String),
 }
 
 /// Bytes of the largest model file: 2^32 numbers, which is more than a trainer can address, and the largest head that a
@@ -63,13 +67,22 @@ pub fn model_bytes(path: &Path) -> std::io::Result<Vec<u8>> {
 
 impl StartModel {
     /// The model that an experiment starts from.
-    pub fn of(experiment: &Experiment, layout: &Arc<Layout>) -> Result<Self, StartError> {
+    pub fn of(
+        experiment: &Experiment,
+        model: &ModelDefinition,
+        layout: &Arc<Layout>,
+    ) -> Result<Self, StartError> {
+        let initial = match model {
+            ModelDefinition::Network(_) => Params::initial(Arc::clone(layout), experiment.seed),
+            ModelDefinition::Other(other) => {
+                initial(other, layout, experiment.seed).map_err(StartError::Initial)?
+            }
+        };
         let Some(path) = &experiment.start else {
-            let params = Params::initial(Arc::clone(layout), experiment.seed);
-            return Ok(Self { params, file: None, note: None });
+            return Ok(Self { params: initial, file: None, note: None });
         };
         let file = model_bytes(path).map_err(|error| StartError::Read { path: path.clone(), error })?;
-        let (params, new) = Params::started_from(&file, layout, experiment.seed)
+        let (params, new) = Params::started_from(&file, initial)
             .map_err(|error| StartError::Misfit { path: path.clone(), error: Box::new(error) })?;
         let note = (!new.is_empty()).then(|| {
             format!("the head of {} has another width: {} start at random", path.display(), new.join(" and "))

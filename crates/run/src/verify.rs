@@ -106,7 +106,7 @@ pub fn verify(
     }
     check_model(&directory, &setup, &lines[lines.len() - 1])?;
     let Workers { trainers, fingerprint } =
-        Workers::on_cpu(&setup, resources.workers).map_err(RunError::from)?;
+        Workers::on(&resources.device, &setup, resources.workers).map_err(RunError::from)?;
     let mut rounds =
         simulation(&experiment, &setup, trainers, resources.update_memory).map_err(RunError::from)?;
     let manifest = directory.manifest().map_err(RunError::from)?;

@@ -273,7 +273,7 @@ fn a_start_with_another_head_is_noted_and_one_that_does_not_fit_is_refused() {
         fedtvd_run::setup::Setup::new(&experiment, &data).unwrap()
     };
     let file = folder.path().join("model.safetensors");
-    let mut network = layout.network.clone();
+    let mut network = layout.model.network().unwrap().clone();
     network.classes = 3;
     for layer in &mut network.layers {
         if let fedtvd_core::model::Layer::Linear { out, .. } = layer {

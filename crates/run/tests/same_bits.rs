@@ -146,7 +146,8 @@ fn updates_that_arrive_in_reverse_order_give_the_same_bits() {
 fn updates_in_a_file_give_the_same_bits() {
     for name in names() {
         let (experiment, setup) = experiment(name);
-        let mut simulation = started(&experiment, &setup, Resources { workers: 2, update_memory: 0 });
+        let mut simulation =
+            started(&experiment, &setup, Resources { update_memory: 0, ..Resources::workers(2) });
         (0..4).for_each(|_| drop(simulation.round().unwrap()));
         assert_eq!(simulation.state().to_bytes(), after(name, 1, 4), "{name}");
     }

@@ -63,6 +63,11 @@ impl Trainer for Forbidding {
         self.check(rows)?;
         self.trainer.evaluate(params, rows, offsets)
     }
+
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        self.check(rows)?;
+        self.trainer.logits(params, rows)
+    }
 }
 
 /// The workers, which fail if they read a test row.

@@ -4,7 +4,9 @@ use crate::commands::report::{open, write};
 use crate::commands::sweep::{default_folder, unfinished, usable};
 use crate::host::{GridNews, News, host};
 use crate::ignored::{self, Purpose};
-use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, title, workers};
+use crate::request::{
+    Configured, DeviceOption, Failure, Output, eprint_line, folder, plural, title, workers_on,
+};
 use crate::terminal::comparison_progress::ComparisonProgress;
 use crate::terminal::watch::stop_flag;
 use anyhow::anyhow;
@@ -46,6 +48,8 @@ pub(crate) struct Compare {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    #[command(flatten)]
+    device: DeviceOption,
     /// Folder for runs and report [default: runs/compare-HASH]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -80,13 +84,14 @@ impl Compare {
             )));
         }
         refuse_seed(&self.seeds, &self.configured)?;
-        let workers = workers(self.workers)?;
+        let device = self.device.device()?;
+        let workers = workers_on(&device, self.workers)?;
         let comparison = Comparison::new(&config, &self.strategies, &seeds).map_err(Failure::request)?;
         let ignored = self.ignored(&config, &file)?;
         let out = self.out.clone().unwrap_or_else(|| default_folder("compare", comparison.first_seed()));
         let places = self.configured.places();
         let stop = stop_flag()?;
-        let sweep = Sweep::new(&out, &places, workers, stop);
+        let sweep = Sweep::new(&out, &places, workers, stop).on(device);
         let population = comparison.population(&sweep).map_err(Failure::request)?;
         folder(&out)?;
         let quiet = self.output.quiet || self.output.json;

@@ -6,16 +6,15 @@ use crate::ignored;
 use crate::output::predictions::Csv;
 use crate::output::trained_model::{self, TrainedModel};
 use crate::request::{
-    Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, refuse, refuse_each,
+    Configured, DeviceOption, Failure, Output, eprint_line, mean_loss, per_cent, quoted, refuse, refuse_each,
     refuse_overwriting,
 };
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_core::round::Assessment;
-use fedtvd_core::train::Trainer as _;
+use fedtvd_core::train::{prediction, probabilities};
 use fedtvd_data::set::{DataOptions, Loaded};
 use fedtvd_data::table::Schema;
-use fedtvd_nn::Cpu;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::RunDirectory;
 use fedtvd_run::start_model::model_bytes;
@@ -46,6 +45,8 @@ pub(crate) struct Evaluate {
     #[arg(long, value_name = "FILE")]
     predictions: Option<PathBuf>,
     #[command(flatten)]
+    device: DeviceOption,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -68,6 +69,7 @@ struct View<'a> {
 impl Evaluate {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let run = self.run()?;
+        let device = self.device.device_for(&self.model)?;
         let file = match self.round {
             Some(_) => self.model.join("model.safetensors"),
             None => trained_model::file(&self.model)?,
@@ -76,7 +78,7 @@ impl Evaluate {
         let experiment = Experiment::of(&config).map_err(Failure::request)?;
         if let Some(run) = run.as_ref().filter(|_| self.clients && experiment.run.strategy.is_personal()) {
             let places = self.configured.places();
-            return evaluate_own_models(run, &experiment, self.round, &places, self.output);
+            return evaluate_own_models(run, &experiment, self.round, (&places, &device), self.output);
         }
         let bytes = model_bytes(&file).unwrap_or_default();
         let schema = trained_model::schema(&file, &bytes)?;
@@ -113,13 +115,19 @@ impl Evaluate {
         };
         if self.clients {
             let run = run.ok_or_else(|| Failure::Request(anyhow!("--clients needs a run directory")))?;
-            return evaluate_clients(&run, (&model.file, self.round, &model.params), &places, self.output);
+            return evaluate_clients(
+                &run,
+                (&model.file, self.round, &model.params),
+                (&places, &device),
+                self.output,
+            );
         }
-        let mut cpu = Cpu::new(&model.network, samples.clone()).map_err(Failure::request)?;
-        let evaluation = cpu.evaluate(&model.params, &rows, None).map_err(Failure::work)?;
+        let mut trainer = device.trainer(&model.definition, &samples).map_err(Failure::request)?;
+        let evaluation = trainer.evaluate(&model.params, &rows, None).map_err(Failure::work)?;
         if let Some(path) = &self.predictions {
             refuse_overwriting(path, &[Path::new(&experiment.data.set), &model.file])?;
-            let text = predictions(&mut cpu, &model, &rows, &loaded).map_err(Failure::Work)?;
+            let logits = trainer.logits(&model.params, &rows).map_err(Failure::work)?;
+            let text = predictions(&logits, &model, &rows, &loaded);
             std::fs::write(path, text)
                 .with_context(|| format!("writing {}", path.display()))
                 .map_err(Failure::Work)?;
@@ -205,13 +213,13 @@ impl Evaluate {
 
 /// Row (of a table: the user's own, the first after the names is 1), label and prediction as numbers and as names, and
 /// the probability of each class.
-fn predictions(cpu: &mut Cpu, model: &TrainedModel, rows: &[u32], loaded: &Loaded) -> anyhow::Result<String> {
+fn predictions(logits: &[f32], model: &TrainedModel, rows: &[u32], loaded: &Loaded) -> String {
     let names = &model.class_names;
     let mut csv = Csv::new(b',');
     let header = ["row", "label", "prediction", "label_name", "prediction_name"];
     csv.row(header.into_iter(), &names.iter().map(|name| format!("p_{name}")).collect::<Vec<_>>());
-    let predicted = cpu.predictions(&model.params, rows)?;
-    for ((row, of), best) in rows.iter().zip(cpu.probabilities(&model.params, rows)?).zip(predicted) {
+    for (row, logits) in rows.iter().zip(logits.chunks(model.definition.classes())) {
+        let (of, best) = (probabilities(logits), prediction(logits));
         let label = loaded.samples.labels()[*row as usize];
         let own = loaded.table.as_ref().map_or(u64::from(*row), |table| table.rows[*row as usize]);
         let named = |class: u32| names.get(class as usize).map_or("", String::as_str);
@@ -219,7 +227,7 @@ fn predictions(cpu: &mut Cpu, model: &TrainedModel, rows: &[u32], loaded: &Loade
         let fields = numbers.iter().map(String::as_str).chain([named(label), named(best)]);
         csv.row(fields, &of.iter().map(|p| format!("{p:.6}")).collect::<Vec<_>>());
     }
-    Ok(csv.text)
+    csv.text
 }
 
 fn text(view: &View<'_>) -> String {

@@ -1,11 +1,12 @@
 //! `fedtvd evaluate RUN --clients`: the model on each client's own hold-out, and where clients use models of their own, these.
 
-use crate::request::{Failure, Output, per_cent};
+use crate::request::{Failure, Output, per_cent, workers_on};
 use anyhow::anyhow;
 use fedtvd_core::model::Params;
 use fedtvd_core::round::Spread;
 use fedtvd_data::set::Places;
 use fedtvd_lab::stats::rank::rank_correlation;
+use fedtvd_run::backend::Device;
 use fedtvd_run::client_models;
 use fedtvd_run::configuration::Experiment;
 use fedtvd_run::directory::{ClientResult, RunDirectory, client_results, spread};
@@ -39,12 +40,12 @@ const MOST: usize = 20;
 pub(crate) fn evaluate_clients(
     run: &RunDirectory,
     model: (&Path, Option<u32>, &Params),
-    places: &Places,
+    (places, device): (&Places, &Device),
     output: Output,
 ) -> Result<(), Failure> {
     refuse_federation(run)?;
     let (experiment, setup) = fedtvd_run::reopen(run, places).map_err(crate::commands::run::failure)?;
-    let mut workers = Workers::on_cpu(&setup, workers()).map_err(Failure::request)?;
+    let mut workers = Workers::on(device, &setup, workers_on(device, None)?).map_err(Failure::request)?;
     let (file, round, params) = model;
     let found = evaluate_holdouts(&mut workers.trainers, &setup, params).map_err(Failure::work)?;
     let found = found.ok_or_else(no_holdouts)?;
@@ -58,7 +59,7 @@ pub(crate) fn evaluate_own_models(
     run: &RunDirectory,
     experiment: &Experiment,
     round: Option<u32>,
-    places: &Places,
+    (places, device): (&Places, &Device),
     output: Output,
 ) -> Result<(), Failure> {
     refuse_federation(run)?;
@@ -67,14 +68,10 @@ pub(crate) fn evaluate_own_models(
             "clients' own models are kept for the last round only, not for round {round}; leave --round out"
         )));
     }
-    let found =
-        client_models(run, places, Resources::workers(workers())).map_err(crate::commands::run::failure)?;
+    let resources = Resources::on(device.clone(), workers_on(device, None)?);
+    let found = client_models(run, places, resources).map_err(crate::commands::run::failure)?;
     let only_own = experiment.run.strategy.sharing.stays().is_some();
     print(&found.ok_or_else(no_holdouts)?, (&run.file("model.safetensors"), None), only_own, output)
-}
-
-fn workers() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 fn refuse_federation(run: &RunDirectory) -> Result<(), Failure> {

@@ -1,7 +1,7 @@
 //! `fedtvd join SERVER DATA`: the client of a federation.
 
 use crate::commands::join_request;
-use crate::request::{Failure, Output, eprint_line, plural};
+use crate::request::{DeviceOption, Failure, Output, eprint_line, plural};
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use clap::builder::{ArgPredicate, PossibleValue, PossibleValuesParser};
@@ -82,6 +82,8 @@ pub(crate) struct Join {
     /// Number of samples that --attack false-tvd, false-histogram or vast-reach claims [default: 1000000]
     #[arg(long, value_name = "SAMPLES", requires = "attack")]
     attack_size: Option<u64>,
+    #[command(flatten)]
+    device: DeviceOption,
     #[command(flatten)]
     output: Output,
 }
@@ -195,6 +197,7 @@ impl Join {
             authority: self.authority()?,
             data_name: self.data_name(),
             give_up: self.give_up.map(Duration::from_secs),
+            device: self.device.device()?,
             ..client::Options::new(server, security, data, state)
         };
         if let Some(note) = self.readable_key().filter(|_| !self.output.quiet) {

@@ -3,7 +3,9 @@
 use crate::ignored;
 use crate::output::predictions::{image_rows, table_rows};
 use crate::output::trained_model::TrainedModel;
-use crate::request::{Failure, Output, eprint_line, plural, print, print_with, refuse_overwriting};
+use crate::request::{
+    DeviceOption, Failure, Output, eprint_line, plural, print, print_with, refuse_overwriting,
+};
 use anyhow::{Context, anyhow};
 use clap::Args;
 use fedtvd_data::set::Places;
@@ -28,6 +30,8 @@ pub(crate) struct Predict {
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
     #[command(flatten)]
+    device: DeviceOption,
+    #[command(flatten)]
     output: Output,
 }
 
@@ -49,7 +53,8 @@ struct One<'a> {
 
 impl Predict {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
-        let model = TrainedModel::read(&self.model, None, &Places::new(self.data.clone()))?;
+        let mut model = TrainedModel::read(&self.model, None, &Places::new(self.data.clone()))?;
+        model.device = self.device.device_for(&self.model)?;
         if let Some(out) = &self.out {
             refuse_overwriting(out, &[&self.file, &model.file])?;
         }

@@ -6,7 +6,7 @@ use crate::commands::sweep::{run, summaries, usable};
 use crate::commands::theory;
 use crate::ignored::{self, Purpose};
 use crate::output::dry_run::DryRun;
-use crate::request::{Failure, Output, eprint_line, quoted, refuse, workers};
+use crate::request::{DeviceOption, Failure, Output, eprint_line, quoted, refuse, workers_on};
 use anyhow::{Context, anyhow};
 use clap::{Args, ValueEnum};
 use fedtvd_data::set::{Places, known};
@@ -54,6 +54,8 @@ pub(crate) struct Reproduce {
     /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    #[command(flatten)]
+    device: DeviceOption,
     /// Run only shard I of N, starting at 0; the table includes all finished shards
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
@@ -112,7 +114,8 @@ impl Reproduce {
         let own: Vec<&Cell> =
             all.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| *cell).collect();
         let places = Places::new(self.data.clone());
-        let workers = workers(self.workers)?;
+        let device = self.device.device()?;
+        let workers = workers_on(&device, self.workers)?;
         let outlook = || DryRun::new(self.name(), &own, |cell| self.done(cell), &self.out, &places, workers);
         if self.dry_run {
             let outlook = outlook();
@@ -121,7 +124,7 @@ impl Reproduce {
         if !self.output.quiet && !self.output.json {
             eprint_line(outlook().text().trim_end());
         }
-        let statuses = run(&own, &self.out, &places, workers, self.output)?;
+        let statuses = run(&own, &self.out, &places, (device, Some(workers)), self.output)?;
         let here = rows(preset, &own, &statuses, false);
         let incomplete = here.iter().filter(|row| row.missing.is_some()).count();
         // The table covers the whole grid, including shards that other processes have finished.
@@ -153,6 +156,7 @@ impl Reproduce {
             (!self.strategies.is_empty(), "--strategies"),
             (self.shard.is_some(), "--shard"),
             (self.workers.is_some(), "--workers"),
+            (self.device.given(), "--device"),
             (self.dataset.len() > 1, "a second --dataset"),
         ] {
             if given {

@@ -37,7 +37,7 @@ pub(crate) struct Resume {
 impl Resume {
     pub(crate) fn answer(&self) -> Result<(), Failure> {
         let places = Places::new(self.data.clone());
-        let resources = self.resources.checked()?;
+        let resources = self.resources.checked_for(&self.directory)?;
         let resumed = Runner::resume_with(&self.directory, &places, resources, self.from, &self.set);
         let note = ignored::data_folder_of(self.data.as_deref(), &self.directory);
         note.iter().for_each(|note| self.watch.note(self.output, note));

@@ -54,11 +54,12 @@ impl Run {
         let resources = self.resources.checked()?;
         if self.dry_run {
             let setup = Setup::new(&experiment, &data).map_err(Failure::request)?;
+            let workers = resources.workers;
             let estimate = estimate(&experiment, &setup, resources).map_err(|error| match error {
                 EstimateError::Refused(error) => Failure::request(error),
                 other => Failure::work(other),
             })?;
-            return self.output.answer(&estimate, || estimated(&estimate, resources.workers));
+            return self.output.answer(&estimate, || estimated(&estimate, workers));
         }
         let out = match &self.out {
             Some(out) => out.clone(),

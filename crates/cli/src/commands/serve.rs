@@ -3,7 +3,9 @@
 use crate::commands::run::{conclude, failure as run_failure};
 use crate::ignored::{self, Purpose};
 use crate::output::event_log::{EventLog, Format};
-use crate::request::{Configured, Failure, Output, eprint_line, mean_loss, per_cent, quoted, workers};
+use crate::request::{
+    Configured, DeviceOption, Failure, Output, eprint_line, mean_loss, per_cent, quoted, workers_on,
+};
 use anyhow::{Context as _, anyhow};
 use clap::Args;
 use fedtvd_core::round::{ClientFailure, ClientId, ClientRecord, Mode, RoundRecord, Screened};
@@ -71,11 +73,13 @@ pub(crate) struct Serve {
     /// Number of threads that evaluate the model [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    #[command(flatten)]
+    device: DeviceOption,
     /// No TLS and no authentication; only for clients on this machine
     #[arg(long, conflicts_with = "certs")]
     plaintext: bool,
     /// Show the status of the server that is running with this --out
-    #[arg(long, conflicts_with_all = ["set", "data", "listen", "roster", "least", "deadline", "no_test_set", "farewell", "uploads", "workers", "metrics"])]
+    #[arg(long, conflicts_with_all = ["set", "data", "listen", "roster", "least", "deadline", "no_test_set", "farewell", "uploads", "workers", "device", "metrics"])]
     status: bool,
     /// Answer /metrics (for Prometheus) and /health over HTTP, without authentication, at this address, such as
     /// 127.0.0.1:9464; with port 0, a free port is chosen
@@ -114,12 +118,14 @@ impl Serve {
         let keys = keys.map_err(Failure::request)?;
         let config = self.config()?;
         let ignored = self.ignored(config.as_ref())?;
+        let device = self.device.device_of(&out)?;
         let options = Options {
             roster: self.roster.as_deref().map(|path| self.members(path)).transpose()?,
             least: self.least,
             deadline: self.deadline.unwrap_or_default(),
             clients_evaluate: self.no_test_set,
-            workers: workers(self.workers)?,
+            workers: workers_on(&device, self.workers)?,
+            device,
             names: self.names(),
             rollback: self.rollback,
         };

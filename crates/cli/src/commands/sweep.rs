@@ -2,7 +2,9 @@
 
 use crate::host::GridNews;
 use crate::ignored::{self, Purpose};
-use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, quoted, title, workers};
+use crate::request::{
+    Configured, DeviceOption, Failure, Output, eprint_line, folder, plural, quoted, title, workers_on,
+};
 use crate::terminal::sweep_progress::SweepProgress;
 use crate::terminal::watch::stop_flag;
 use anyhow::anyhow;
@@ -12,6 +14,7 @@ use fedtvd_lab::experiments::grid::{Cell, cells, swept};
 use fedtvd_lab::experiments::shard::Shard;
 use fedtvd_lab::experiments::sweep::{RunStatus, Sweep as Runs};
 use fedtvd_lab::report::slug::slug;
+use fedtvd_run::backend::Device;
 use fedtvd_run::configuration::{Axis, Config, axes};
 use fedtvd_run::directory::{Summary, sha256};
 use serde::Serialize;
@@ -41,6 +44,8 @@ pub(crate) struct Sweep {
     /// Number of threads, and of runs at the same time [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    #[command(flatten)]
+    device: DeviceOption,
     /// Run only shard I of N, starting at 0, to distribute the runs over processes or machines
     #[arg(long, value_name = "I/N", conflicts_with_all = ["shards", "list"])]
     shard: Option<Shard>,
@@ -104,7 +109,8 @@ impl Sweep {
         let shard = self.part()?;
         let own: Vec<&Cell> =
             grid.iter().enumerate().filter(|(place, _)| shard.has(*place)).map(|(_, cell)| cell).collect();
-        let statuses = run(&own, &out, &self.configured.places(), workers(self.workers)?, self.output)?;
+        let statuses =
+            run(&own, &out, &self.configured.places(), (self.device.device()?, self.workers), self.output)?;
         conclude(&own, &statuses, &out, title(&config), self.output)
     }
 
@@ -148,6 +154,7 @@ impl Sweep {
             quoted(&out.display().to_string())
         );
         let threads = self.workers.map_or(String::new(), |workers| format!(" --workers {workers}"));
+        let threads = threads + &self.device.argument();
         (0..count).map(|index| format!("{common} --shard {index}/{count}{threads}")).collect()
     }
 }
@@ -157,12 +164,12 @@ pub(crate) fn run(
     cells: &[&Cell],
     out: &Path,
     places: &Places,
-    workers: usize,
+    (device, workers): (Device, Option<usize>),
     output: Output,
 ) -> Result<Vec<RunStatus>, Failure> {
     folder(out)?;
     let progress = SweepProgress::new(cells, output.quiet || output.json);
-    let sweep = Runs::new(out, places, workers, stop_flag()?);
+    let sweep = Runs::new(out, places, workers_on(&device, workers)?, stop_flag()?).on(device);
     let news = GridNews::new(cells);
     let statuses = sweep.run(cells, &|place, event| {
         news.tell(place, &event);

@@ -4,7 +4,9 @@ use crate::commands::compare::{refuse_seed, result_text, seeds};
 use crate::commands::report::{open, write};
 use crate::commands::sweep::{summaries, unfinished, usable};
 use crate::ignored::{self, Purpose};
-use crate::request::{Configured, Failure, Output, eprint_line, folder, plural, quoted, title, workers};
+use crate::request::{
+    Configured, DeviceOption, Failure, Output, eprint_line, folder, plural, quoted, title, workers_on,
+};
 use crate::terminal::sweep_progress::SweepProgress;
 use crate::terminal::watch::stop_flag;
 use anyhow::anyhow;
@@ -60,6 +62,8 @@ pub(crate) struct Tune {
     /// Number of threads, and of runs at the same time [default: all cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    #[command(flatten)]
+    device: DeviceOption,
     /// Folder for runs and report [default: runs/tune-HASH]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -102,11 +106,13 @@ impl Tune {
         let (tuning, last) = (out.join("tuning"), out.join("final"));
         folder(&tuning)?;
         let (places, stop) = (self.configured.places(), stop_flag()?);
-        let sweep = |out| Ok::<_, Failure>(Sweep::new(out, &places, workers(self.workers)?, stop));
-        let choices = self.search(&plan, &tuning, &sweep(&tuning)?)?;
+        let device = self.device.device()?;
+        let workers = workers_on(&device, self.workers)?;
+        let sweep = |out| Sweep::new(out, &places, workers, stop).on(device.clone());
+        let choices = self.search(&plan, &tuning, &sweep(&tuning))?;
         let text = serde_json::to_string_pretty(&choices).map_err(Failure::work)? + "\n";
         write(&out, &[("tuning.json".to_owned(), text)]).map_err(Failure::Work)?;
-        let runs = self.final_runs(&plan, &choices, &last, &sweep(&last)?)?;
+        let runs = self.final_runs(&plan, &choices, &last, &sweep(&last))?;
         self.conclude(&plan, &choices, &runs, &out)
     }
 

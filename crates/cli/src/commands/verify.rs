@@ -43,7 +43,8 @@ impl Verify {
                 eprint_line(format_args!("round {round} recomputed"));
             }
         };
-        let verdict = verify(&self.directory, &places, self.resources.checked()?, rounds.as_ref(), &mut show);
+        let resources = self.resources.checked_for(&self.directory)?;
+        let verdict = verify(&self.directory, &places, resources, rounds.as_ref(), &mut show);
         let verdict = verdict.map_err(|error| match error {
             VerifyError::Run(RunError::Setup(SetupError::Load(LoadError::Unknown { set }))) => {
                 Failure::Request(anyhow!(

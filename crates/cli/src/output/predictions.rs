@@ -82,8 +82,8 @@ pub(crate) fn image_rows(model: &TrainedModel, path: &Path) -> Result<Predicted,
     let mut pixels = Vec::new();
     for file in &files {
         let one = Source::open(file).and_then(|mut source| picture(&mut source)).map_err(Failure::request)?;
-        if one.shape != model.network.input {
-            let ([c, h, w], [channels, height, width]) = (one.shape, model.network.input);
+        if one.shape != model.definition.input() {
+            let ([c, h, w], [channels, height, width]) = (one.shape, model.definition.input());
             return Err(Failure::Request(anyhow!(
                 "{} is {c}x{h}x{w} (channels, height, width); the model is for {channels}x{height}x{width}",
                 file.display()
@@ -93,7 +93,7 @@ pub(crate) fn image_rows(model: &TrainedModel, path: &Path) -> Result<Predicted,
     }
     let values = Values::bytes(pixels, &model.normal);
     let classes = model.class_names.len();
-    let samples = Samples::new(model.network.input, classes, values, vec![0; files.len()], files.len());
+    let samples = Samples::new(model.definition.input(), classes, values, vec![0; files.len()], files.len());
     let probabilities = model.probabilities(samples.map_err(Failure::request)?)?;
     let subjects = Subjects::Images(files);
     Ok(Predicted { subjects, probabilities, notes: Vec::new(), decimal: Decimal::Point })

@@ -2,15 +2,15 @@
 
 use crate::request::{Failure, quoted};
 use anyhow::{Context, anyhow};
-use fedtvd_core::model::{Layout, ModelCard, Network, Params};
-use fedtvd_core::train::Samples;
+use fedtvd_core::model::{ModelCard, ModelDefinition, Params};
+use fedtvd_core::train::{Samples, probabilities};
 use fedtvd_data::set::{Places, named};
 use fedtvd_data::table::Schema;
 use fedtvd_net::federation::Ledger;
-use fedtvd_nn::Cpu;
+use fedtvd_run::backend::Device;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::{HistoryError, RunDirectory, history};
-use fedtvd_run::setup::{Data, network_for};
+use fedtvd_run::setup::{Data, definition};
 use fedtvd_run::start_model::model_bytes;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,13 +19,15 @@ use std::sync::Arc;
 pub(crate) struct TrainedModel {
     /// The file that holds it.
     pub(crate) file: PathBuf,
-    pub(crate) network: Network,
+    pub(crate) definition: ModelDefinition,
     pub(crate) params: Arc<Params>,
     pub(crate) class_names: Vec<String>,
     /// How rows become its input, if it is for tables.
     pub(crate) schema: Option<Schema>,
     /// Mean and standard deviation of each channel, if it is for images.
     pub(crate) normal: Vec<(f32, f32)>,
+    /// What evaluates it.
+    pub(crate) device: Device,
 }
 
 /// The model's file in a run directory, or the file itself.
@@ -87,17 +89,17 @@ pub(crate) fn schema(file: &Path, bytes: &[u8]) -> Result<Option<Schema>, Failur
 }
 
 /// Fails if a card's layers are not for the rows and classes of its schema.
-fn check_card(path: &Path, network: &Network, schema: &Schema) -> Result<(), Failure> {
+fn check_card(path: &Path, definition: &ModelDefinition, schema: &Schema) -> Result<(), Failure> {
     let (inputs, classes) = (schema.inputs(), schema.label.classes.len());
-    if network.input == [inputs, 1, 1] && network.classes == classes {
+    if definition.input() == [inputs, 1, 1] && definition.classes() == classes {
         return Ok(());
     }
     Err(Failure::Request(anyhow!(
         "{} contradicts itself: its layers are for inputs of shape {:?} and {} classes, its schema for [{inputs}, 1, 1] and \
          {classes}",
         path.display(),
-        network.input,
-        network.classes
+        definition.input(),
+        definition.classes()
     )))
 }
 
@@ -121,21 +123,22 @@ impl TrainedModel {
             )));
         }
         let schema = schema(&path, &bytes)?;
-        let Description { network, class_names, normal } = match (ModelCard::of(&bytes), &schema) {
+        let Description { definition, class_names, normal } = match (ModelCard::of(&bytes), &schema) {
             (Some(card), Some(schema)) => {
                 check_card(&path, &card.network, schema)?;
                 let class_names = schema.class_names();
-                Description { network: card.network, class_names, normal: Vec::new() }
+                Description { definition: card.network, class_names, normal: Vec::new() }
             }
             _ => described(&path, config, schema.as_ref(), places)?,
         };
-        let layout = Arc::new(Layout::of(&network).map_err(Failure::request)?);
+        let layout = Arc::new(definition.layout().map_err(Failure::request)?);
         let params = Params::from_safetensors(&bytes, &layout);
         let params = match (params, part_of_model(&path)) {
             (Err(_), Some(why)) => return Err(why),
             (params, _) => params.with_context(|| path.display().to_string()).map_err(Failure::Request)?,
         };
-        Ok(Self { file: path, network, params: Arc::new(params), class_names, schema, normal })
+        let (params, device) = (Arc::new(params), Device::default());
+        Ok(Self { file: path, definition, params, class_names, schema, normal, device })
     }
 
     /// The model after a round: a checkpoint, or the final model.
@@ -147,12 +150,15 @@ impl TrainedModel {
     ) -> Result<Self, Failure> {
         let path = run.file("model.safetensors");
         let schema = schema(&path, &[])?;
-        let Description { network, class_names, normal } =
+        let Description { definition, class_names, normal } =
             described(&path, config.clone(), schema.as_ref(), places)?;
-        let layout = Arc::new(Layout::of(&network).map_err(Failure::request)?);
+        let layout = Arc::new(definition.layout().map_err(Failure::request)?);
         let rounds = run.summary().map_err(Failure::request)?.map(|summary| summary.rounds);
         match history::model(run, &layout, round) {
-            Ok((params, file)) => Ok(Self { file, network, params, class_names, schema, normal }),
+            Ok((params, file)) => {
+                let device = Device::default();
+                Ok(Self { file, definition, params, class_names, schema, normal, device })
+            }
             Err(HistoryError::NotKept { .. }) if rounds == Some(round) => {
                 Self::read(run.path(), config, places)
             }
@@ -167,8 +173,9 @@ impl TrainedModel {
     /// The probability of each class for all of these samples.
     pub(crate) fn probabilities(&self, samples: Samples) -> Result<Vec<Vec<f64>>, Failure> {
         let rows: Vec<u32> = (0..samples.rows() as u32).collect();
-        let mut cpu = Cpu::new(&self.network, Arc::new(samples)).map_err(Failure::request)?;
-        let found = cpu.probabilities(&self.params, &rows).map_err(Failure::work)?;
+        let trainer = self.device.trainer(&self.definition, &Arc::new(samples));
+        let logits = trainer.map_err(Failure::request)?.logits(&self.params, &rows).map_err(Failure::work)?;
+        let found: Vec<Vec<f64>> = logits.chunks(self.definition.classes()).map(probabilities).collect();
         match found.iter().position(|row| row.iter().any(|p| !p.is_finite())) {
             Some(place) => Err(Failure::Work(anyhow!(
                 "{}: the probabilities of sample {} are not finite: a value of it is too large, or the model is broken",
@@ -203,7 +210,7 @@ fn part_of_model(path: &Path) -> Option<Failure> {
 
 /// What a model is and how its samples are read.
 struct Description {
-    network: Network,
+    definition: ModelDefinition,
     class_names: Vec<String>,
     normal: Vec<(f32, f32)>,
 }
@@ -235,6 +242,6 @@ fn described(
             (loaded.samples.shape(), loaded.class_names, loaded.normal)
         }
     };
-    let network = network_for(&experiment, shape, class_names.len()).map_err(Failure::request)?;
-    Ok(Description { network, class_names, normal })
+    let definition = definition(&experiment, shape, class_names.len()).map_err(Failure::request)?;
+    Ok(Description { definition, class_names, normal })
 }

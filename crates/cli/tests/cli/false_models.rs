@@ -23,7 +23,7 @@ fn predicted_with([inputs, classes]: [usize; 2], schema: &str, table: &str, valu
     if let Some(value) = value {
         params.values.fill(value);
     }
-    let card = ModelCard { network, schema: schema.to_owned() };
+    let card = ModelCard { network: network.into(), schema: schema.to_owned() };
     let [model, rows] = ["model.safetensors", "rows.csv"].map(|name| folder.path().join(name));
     std::fs::write(&model, params.to_described_safetensors(Some(&card))).unwrap();
     std::fs::write(&rows, table).unwrap();

@@ -48,6 +48,11 @@ impl Layout {
         Self { tensors, trainable, len }
     }
 
+    /// Whether the layers of all tensors are known: what depends on layers needs them.
+    pub fn knows_layers(&self) -> bool {
+        self.tensors.iter().all(|tensor| tensor.kind != LayerKind::Other)
+    }
+
     /// The tensors, trainable ones first.
     pub fn tensors(&self) -> &[Tensor] {
         &self.tensors

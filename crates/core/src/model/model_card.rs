@@ -1,15 +1,15 @@
 //! What a model file says about its model, so that it can be used without the run that made it.
 
 use crate::bytes::{ENTRY, Envelope, VERSION};
-use crate::model::Network;
+use crate::model::ModelDefinition;
 use safetensors::tensor::SafeTensors;
 use serde::{Deserialize, Serialize};
 
-/// The layers of a model for tables, and the schema of the tables.
+/// A model for tables, and the schema of the tables.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelCard {
-    /// The model's layers.
-    pub network: Network,
+    /// The model.
+    pub network: ModelDefinition,
     /// How a row becomes its input and what its outputs are called: a schema as TOML.
     pub schema: String,
 }

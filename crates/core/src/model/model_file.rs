@@ -91,19 +91,16 @@ impl Params {
     }
 
     /// A model to start training from: the tensors of a safetensors file, such as one written by PyTorch. A head of another width
-    /// (the last layer with parameters) keeps the initial values of this seed, and so does one that the file lacks; the names of its
-    /// tensors are returned.
-    pub fn started_from(
-        bytes: &[u8],
-        layout: &Arc<Layout>,
-        seed: u64,
-    ) -> Result<(Self, Vec<String>), ModelFileError> {
+    /// (the last layer with parameters) keeps these initial values, and so does one that the file lacks; the names of its tensors are
+    /// returned. Where layers are not known, the file must have every tensor.
+    pub fn started_from(bytes: &[u8], initial: Self) -> Result<(Self, Vec<String>), ModelFileError> {
+        let layout = Arc::clone(&initial.layout);
         let file = SafeTensors::deserialize(bytes).map_err(|e| ModelFileError::Container(e.to_string()))?;
-        check_names(&file, layout)?;
-        let last = layout.tensors().iter().map(|tensor| tensor.layer).max();
+        check_names(&file, &layout)?;
+        let last = layout.tensors().iter().map(|tensor| tensor.layer).max().filter(|_| layout.knows_layers());
         let (head, body): (Vec<&Tensor>, Vec<&Tensor>) =
             layout.tensors().iter().partition(|tensor| Some(tensor.layer) == last);
-        let mut params = Self::initial(Arc::clone(layout), seed);
+        let mut params = initial;
         for tensor in body {
             let view = view(&file, tensor)?;
             params.read(tensor, &view)?;
@@ -193,7 +190,7 @@ mod tests {
         let params = Params::initial(layout(3), 1);
         let layers = vec![Layer::Flatten, Layer::Linear { name: "fc".into(), out: 3 }];
         let network = Network { input: [2, 1, 1], classes: 3, layers };
-        let card = ModelCard { network, schema: "[label]".to_owned() };
+        let card = ModelCard { network: network.into(), schema: "[label]".to_owned() };
         let bytes = params.to_described_safetensors(Some(&card));
         assert_eq!(ModelCard::of(&bytes), Some(card));
         assert_eq!(ModelCard::of(&params.to_safetensors()), None);
@@ -211,8 +208,8 @@ mod tests {
     fn a_start_takes_all_tensors_and_initialises_a_head_of_another_width_anew() {
         let file = Params::initial(layout(3), 1).to_safetensors();
         let own = Params::initial(layout(3), 1);
-        assert_eq!(Params::started_from(&file, &layout(3), 2), Ok((own.clone(), Vec::new())));
-        let (wider, new) = Params::started_from(&file, &layout(4), 2).unwrap();
+        assert_eq!(Params::started_from(&file, Params::initial(layout(3), 2)), Ok((own.clone(), Vec::new())));
+        let (wider, new) = Params::started_from(&file, Params::initial(layout(4), 2)).unwrap();
         assert_eq!(new, ["fc.weight", "fc.bias"]);
         let fresh = Params::initial(layout(4), 2);
         assert_eq!(wider.tensor("fc.weight"), fresh.tensor("fc.weight"));
@@ -231,7 +228,7 @@ mod tests {
             ],
         };
         let file = Params::initial(Arc::new(Layout::of(&other).unwrap()), 1).to_safetensors();
-        let error = Params::started_from(&file, &layout(3), 1).unwrap_err();
+        let error = Params::started_from(&file, Params::initial(layout(3), 1)).unwrap_err();
         assert_eq!(
             error.to_string(),
             "tensor bn.weight is F32 of shape [3]; this model has F32 of shape [2]"
@@ -260,7 +257,7 @@ mod tests {
         let (file, why) =
             (params.to_safetensors(), "tensor bn.running_var holds -0.5; a variance must not be negative");
         assert_eq!(Params::from_safetensors(&file, &layout(3)).unwrap_err().to_string(), why);
-        assert_eq!(Params::started_from(&file, &layout(3), 1).unwrap_err().to_string(), why);
+        assert_eq!(Params::started_from(&file, Params::initial(layout(3), 1)).unwrap_err().to_string(), why);
         let place = params.layout.range("bn.running_mean").unwrap().start;
         let mut params = Params::initial(layout(3), 1);
         params.values[place] = -0.5;

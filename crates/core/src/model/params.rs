@@ -20,7 +20,8 @@ impl Params {
     }
 
     /// PyTorch's initial distributions: weights and biases uniform within 1/sqrt(fan in), norms 1 and 0,
-    /// running mean 0 and variance 1. Every tensor draws from its own stream.
+    /// running mean 0 and variance 1. Every tensor draws from its own stream. A model that is not a network gets its initial
+    /// values from its backend; here they are 0.
     pub fn initial(layout: Arc<Layout>, seed: u64) -> Self {
         let mut params = Self::zeros(layout);
         let mut bound = 0.0;
@@ -37,7 +38,7 @@ impl Params {
                     values.fill_with(|| ((2.0 * stream.unit() - 1.0) * bound) as f32);
                 }
                 Role::Scale | Role::RunningVariance => values.fill(1.0),
-                Role::Shift | Role::RunningMean => values.fill(0.0),
+                Role::Shift | Role::RunningMean | Role::Other | Role::Buffer => values.fill(0.0),
             }
         }
         params

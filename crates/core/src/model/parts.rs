@@ -19,6 +19,9 @@ pub struct Parts {
 /// Why a model cannot be divided as a strategy needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum PartsError {
+    /// Which tensors belong to which layer is not known.
+    #[error("the model is not made of this program's layers, so that which tensors these are is not known")]
+    UnknownLayers,
     /// No tensor would stay.
     #[error("the model has no such tensors")]
     NothingStays,
@@ -46,6 +49,9 @@ impl Parts {
 
     /// Fails unless both parts have something to do.
     pub fn check(&self) -> Result<(), PartsError> {
+        if !self.whole.knows_layers() {
+            return Err(PartsError::UnknownLayers);
+        }
         if self.all_travel() {
             return Err(PartsError::NothingStays);
         }
@@ -130,5 +136,14 @@ mod tests {
         assert!(Arc::ptr_eq(&parts.whole, &parts.shared));
         assert_eq!(parts.check(), Err(PartsError::NothingStays));
         assert_eq!(Parts::new(&whole(), |_| false).check(), Err(PartsError::NothingTravels));
+    }
+
+    #[test]
+    fn a_model_whose_layers_are_not_known_is_not_divided() {
+        let tensor = |name: &str, kind| Tensor::new(name, vec![2], 0, kind, Role::Other);
+        let tensors = vec![tensor("a", LayerKind::Linear), tensor("b", LayerKind::Other)];
+        let whole = Arc::new(Layout::from_tensors(tensors));
+        let parts = Parts::new(&whole, |tensor| tensor.name == "a");
+        assert_eq!(parts.check(), Err(PartsError::UnknownLayers));
     }
 }

@@ -20,12 +20,16 @@ pub enum Role {
     RunningMean,
     /// Buffer: a batch norm's variance at evaluation.
     RunningVariance,
+    /// Trainable, in a layer that only its backend knows.
+    Other,
+    /// Not trainable, in a layer that only its backend knows.
+    Buffer,
 }
 
 impl Role {
     /// Whether it is trainable; the others are buffers.
     pub fn trainable(self) -> bool {
-        !matches!(self, Self::RunningMean | Self::RunningVariance)
+        !matches!(self, Self::RunningMean | Self::RunningVariance | Self::Buffer)
     }
 }
 
@@ -41,6 +45,8 @@ pub enum LayerKind {
     BatchNorm,
     /// A group norm.
     GroupNorm,
+    /// A layer that only its backend knows.
+    Other,
 }
 
 /// One tensor of the flat parameters.
@@ -61,8 +67,8 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// A tensor without a position yet.
-    pub(crate) fn new(name: &str, shape: Vec<usize>, layer: usize, kind: LayerKind, role: Role) -> Self {
+    /// A tensor without a position yet; a layout assigns it.
+    pub fn new(name: &str, shape: Vec<usize>, layer: usize, kind: LayerKind, role: Role) -> Self {
         Self { name: name.to_owned(), shape, layer, kind, role, start: 0 }
     }
 

@@ -12,7 +12,25 @@ pub struct Augment {
     pub flip: bool,
 }
 
+/// One random augmentation of an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    /// The line of the image with its border of zeros at which the result begins.
+    pub down: usize,
+    /// The column at which it begins.
+    pub right: usize,
+    /// Whether the result is mirrored.
+    pub mirrored: bool,
+}
+
 impl Augment {
+    /// The next augmentation of a stream.
+    pub fn draw(self, stream: &mut Stream) -> Draw {
+        let span = 2 * self.crop as u64 + 1;
+        let (down, right) = (stream.below(span) as usize, stream.below(span) as usize);
+        Draw { down, right, mirrored: self.flip && stream.below(2) == 1 }
+    }
+
     /// Writes a randomly shifted and mirrored image; `pixel` returns the original pixel at an index.
     pub(crate) fn apply(
         self,
@@ -21,9 +39,7 @@ impl Augment {
         image: &mut [f32],
         pixel: impl Fn(usize) -> f32,
     ) {
-        let span = 2 * self.crop as u64 + 1;
-        let (down, right) = (stream.below(span) as usize, stream.below(span) as usize);
-        let mirrored = self.flip && stream.below(2) == 1;
+        let Draw { down, right, mirrored } = self.draw(stream);
         // The original coordinate; `None` beyond the edge.
         let origin = |to: usize, shift: usize, size: usize| {
             (to + shift).checked_sub(self.crop).filter(|from| *from < size)

@@ -7,7 +7,7 @@ mod gradient;
 
 use crate::model::Params;
 use crate::stream::Key;
-use crate::train::{Adam, Optimizer, Pass, Pull, Sgd, TrainFailure, Trainer};
+use crate::train::{Adam, Optimizer, Pass, Pull, Sgd, TrainFailure, Trainer, prediction, probabilities};
 use std::sync::Arc;
 
 /// The model and data that a trainer is checked on.
@@ -35,7 +35,7 @@ const LR: f64 = 0.1;
 /// Runs the whole suite; the error is the first property that does not hold.
 pub fn check(case: &Case<'_>) -> Result<(), String> {
     assert!(case.rows.len() >= 3, "the suite needs at least three rows");
-    let checks: [Check; 24] = [
+    let checks: [Check; 25] = [
         ("the same pass gives the same bits", repeats),
         ("four passes of one epoch equal one pass of four", continues),
         ("a batch smaller than the rows makes a step for each batch, the last one short", counts_steps),
@@ -53,6 +53,7 @@ pub fn check(case: &Case<'_>) -> Result<(), String> {
         ("class weights make the loss of a batch a weighted mean", class_weights_train),
         ("offsets enter an evaluation's loss and its predictions", offsets_predict),
         ("an evaluation sees every row once and repeats", evaluates),
+        ("logits give the losses and predictions of an evaluation", logits_evaluate),
         ("Adam divides the mean gradient by the root of its mean square, both without bias", adapts),
         ("Adam adds weight_decay w to the gradient, and AdamW shrinks w by lr weight_decay w", adam_decays),
         (
@@ -258,6 +259,23 @@ fn evaluates(case: &Case<'_>) -> bool {
         (Ok(first), Ok(again)) => first == again && first.samples() == case.rows.len() as u64,
         _ => false,
     }
+}
+
+/// Row by row: an evaluation of one row tells its class, its loss and the prediction.
+fn logits_evaluate(case: &Case<'_>) -> bool {
+    let mut trainer = (case.trainer)();
+    let Ok(logits) = trainer.logits(case.start, case.rows) else { return false };
+    let agrees = |(row, own): (&u32, &[f32])| {
+        let Ok(found) = trainer.evaluate(case.start, &[*row], None) else { return false };
+        let Some(place) = found.confusion.iter().position(|count| *count == 1) else { return false };
+        let (label, guess) = (place / case.classes, place % case.classes);
+        let loss = -probabilities(own)[label].ln();
+        // With a single class there is nothing to predict, and the loss may be another one.
+        guess == prediction(own) as usize
+            && (case.classes == 1 || (loss - found.loss).abs() <= 1e-4 * loss.abs().max(1.0))
+    };
+    logits.len() == case.rows.len() * case.classes
+        && case.rows.iter().zip(logits.chunks_exact(case.classes)).all(agrees)
 }
 
 const ADAM: Adam = Adam { lr: 0.01, beta1: 0.5, beta2: 0.8, eps: 1e-3, weight_decay: 0.0 };

@@ -207,6 +207,11 @@ impl Samples {
         }
     }
 
+    /// How training rows are augmented, if they are.
+    pub fn augment(&self) -> Option<Augment> {
+        self.augment
+    }
+
     /// Whether training rows are augmented.
     pub fn augments(&self) -> bool {
         self.augment.is_some()

@@ -31,6 +31,9 @@ pub trait Trainer: Send {
         rows: &[u32],
         offsets: Option<&[f32]>,
     ) -> Result<Evaluation, TrainFailure>;
+
+    /// The logits of each row in evaluation mode, row by row, one number per class.
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure>;
 }
 
 /// The report of a pass.

@@ -72,6 +72,10 @@ impl Trainer for Careless {
     ) -> Result<Evaluation, TrainFailure> {
         self.0.evaluate(params, rows, offsets)
     }
+
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        self.0.logits(params, rows)
+    }
 }
 
 #[test]
@@ -145,6 +149,10 @@ impl Trainer for Wrong {
     ) -> Result<Evaluation, TrainFailure> {
         self.0.evaluate(params, rows, offsets)
     }
+
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        self.0.logits(params, rows)
+    }
 }
 
 #[test]
@@ -193,6 +201,45 @@ fn every_mistake_of_a_gradient_is_detected() {
         let message = found.unwrap_err();
         assert!(message.starts_with(&format!("it is not true that {sentence}")), "{sentence}: {message}");
     }
+}
+
+/// A trainer that gives the logits of the wrong rows.
+struct Misplaced(Exact<Regression>);
+
+impl Trainer for Misplaced {
+    fn pass(
+        &mut self,
+        params: &mut Params,
+        rows: &[u32],
+        pass: &Pass<'_>,
+    ) -> Result<PassReport, TrainFailure> {
+        self.0.pass(params, rows, pass)
+    }
+
+    fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
+        self.0.gradient(params, rows, pass)
+    }
+
+    fn evaluate(
+        &mut self,
+        params: &Params,
+        rows: &[u32],
+        offsets: Option<&[f32]>,
+    ) -> Result<Evaluation, TrainFailure> {
+        self.0.evaluate(params, rows, offsets)
+    }
+
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        let backwards: Vec<u32> = rows.iter().rev().copied().collect();
+        self.0.logits(params, &backwards)
+    }
+}
+
+#[test]
+fn logits_of_the_wrong_rows_are_detected() {
+    let samples = samples();
+    let found = verdict(&|| Box::new(Misplaced(Exact::new(Regression(Arc::clone(&samples))))));
+    assert!(found.unwrap_err().starts_with("it is not true that logits give"));
 }
 
 #[test]

@@ -26,6 +26,10 @@ pub(crate) trait Problem: Send {
     }
     /// Loss, true class and predicted class of one row, and the number of classes.
     fn evaluate_row(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]);
+    /// The logits of one row; without classes, a single one.
+    fn logits(&self, _w: &[f32], _row: u32) -> Vec<f32> {
+        vec![0.0]
+    }
 }
 
 /// A trainer that steps along exact gradients.
@@ -130,6 +134,11 @@ impl<P: Problem> Trainer for Exact<P> {
         }
         Ok(evaluation)
     }
+
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        self.check(rows)?;
+        Ok(rows.iter().flat_map(|&row| self.problem.logits(params.trainable(), row)).collect())
+    }
 }
 
 /// F(x) = 1/2 Σ_i h_i (x_i - b_i)² for each row. A client has one row, repeated for more steps.
@@ -227,6 +236,10 @@ impl Problem for Regression {
 
     fn label(&self, row: u32) -> u32 {
         self.0.labels()[row as usize]
+    }
+
+    fn logits(&self, w: &[f32], row: u32) -> Vec<f32> {
+        self.outputs(w, row).1.into_iter().map(|logit| logit as f32).collect()
     }
 
     fn evaluate_row(&self, w: &[f32], row: u32, offsets: Option<&[f32]>) -> (f64, [usize; 3]) {

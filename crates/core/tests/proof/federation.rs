@@ -295,6 +295,10 @@ impl Trainer for Buffered {
     ) -> Result<Evaluation, TrainFailure> {
         self.0.evaluate(params, rows, offsets)
     }
+
+    fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        self.0.logits(params, rows)
+    }
 }
 
 /// Clients with these label counts who share a softmax regression of three classes, with buffers.

@@ -41,6 +41,10 @@ impl Trainer for Scripted {
     fn evaluate(&mut self, _: &Params, _: &[u32], _: Option<&[f32]>) -> Result<Evaluation, TrainFailure> {
         Err(TrainFailure::Device("not asked for".to_owned()))
     }
+
+    fn logits(&mut self, _: &Params, _: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        Err(TrainFailure::Device("not asked for".to_owned()))
+    }
 }
 
 /// Clients with one row each and a model of one weight and one batch norm; client k reports the k-th statistics.

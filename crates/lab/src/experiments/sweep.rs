@@ -4,6 +4,7 @@
 use crate::experiments::grid::Cell;
 use fedtvd_core::round::RoundRecord;
 use fedtvd_data::set::{LoadError, Places};
+use fedtvd_run::backend::Device;
 use fedtvd_run::configuration::{Config, Experiment, Value};
 use fedtvd_run::directory::{DirectoryError, RunDirectory, Summary};
 use fedtvd_run::runner::{End, Runner};
@@ -54,6 +55,7 @@ pub struct Sweep<'a> {
     out: &'a Path,
     places: &'a Places,
     workers: usize,
+    device: Device,
     stop: &'a AtomicBool,
     shared: Mutex<Shared>,
 }
@@ -70,7 +72,12 @@ impl<'a> Sweep<'a> {
     /// Writes runs to folders below `out`, using `workers` threads and the data sets in `places`. Once `stop` is set, it
     /// stops after the current rounds.
     pub fn new(out: &'a Path, places: &'a Places, workers: usize, stop: &'a AtomicBool) -> Self {
-        Self { out, places, workers, stop, shared: Mutex::default() }
+        Self { out, places, workers, device: Device::default(), stop, shared: Mutex::default() }
+    }
+
+    /// The same on this device instead of the CPU.
+    pub fn on(self, device: Device) -> Self {
+        Self { device, ..self }
     }
 
     /// Runs cells and returns their statuses in the same order; `show` gets a cell's index and its progress.
@@ -79,13 +86,13 @@ impl<'a> Sweep<'a> {
     /// each run gets several.
     pub fn run(&self, cells: &[&Cell], show: &(dyn Fn(usize, Event<'_>) + Sync)) -> Vec<RunStatus> {
         let at_once = self.workers.clamp(1, cells.len().max(1));
-        let resources = Resources::workers((self.workers / at_once).max(1));
+        let resources = Resources::on(self.device.clone(), (self.workers / at_once).max(1));
         let (next, statuses) = (AtomicUsize::new(0), Mutex::new(vec![RunStatus::Stopped(0); cells.len()]));
         let pull = || {
             while let Some((place, cell)) =
                 Some(next.fetch_add(1, Ordering::Relaxed)).and_then(|place| Some((place, *cells.get(place)?)))
             {
-                let status = self.cell(cell, resources, &|event| show(place, event));
+                let status = self.cell(cell, &resources, &|event| show(place, event));
                 show(place, Event::Ends(&status));
                 statuses.lock().unwrap_or_else(PoisonError::into_inner)[place] = status;
             }
@@ -94,7 +101,7 @@ impl<'a> Sweep<'a> {
         statuses.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn cell(&self, cell: &Cell, resources: Resources, show: &dyn Fn(Event<'_>)) -> RunStatus {
+    fn cell(&self, cell: &Cell, resources: &Resources, show: &dyn Fn(Event<'_>)) -> RunStatus {
         match self.attempt(cell, &self.out.join(&cell.folder), resources, show) {
             Ok(status) => status,
             // A process that writes to a run directory locks it; shortly before, the directory may exist without a lock.
@@ -109,7 +116,7 @@ impl<'a> Sweep<'a> {
         &self,
         cell: &Cell,
         directory: &Path,
-        resources: Resources,
+        resources: &Resources,
         show: &dyn Fn(Event<'_>),
     ) -> Result<RunStatus, RunError> {
         let begun = directory.join("manifest.json").is_file();
@@ -123,13 +130,13 @@ impl<'a> Sweep<'a> {
             return Ok(RunStatus::found(directory));
         }
         let runner = if begun {
-            match Runner::resume(directory, self.places, resources)? {
+            match Runner::resume(directory, self.places, resources.clone())? {
                 Ok(runner) => runner,
                 Err(summary) => return Ok(RunStatus::Done(Box::new(summary))),
             }
         } else {
             let setup = self.setup(&cell.experiment)?;
-            Runner::start_with(&cell.config, cell.experiment.clone(), setup, directory, resources)?
+            Runner::start_with(&cell.config, cell.experiment.clone(), setup, directory, resources.clone())?
         };
         show(Event::Begins(runner.rounds_done(), runner.notes()));
         Ok(match runner.run(self.stop, &mut |line| show(Event::Round(line)))? {

@@ -69,6 +69,9 @@ impl Timing {
 
 fn machine(record: &Record) -> String {
     let own = &record.manifest.fingerprint;
+    if let Some(device) = &own.device {
+        return device.words();
+    }
     let words = [&own.architecture, &own.instructions].into_iter().chain(&own.caches);
     words.map(String::as_str).collect::<Vec<_>>().join(" ")
 }

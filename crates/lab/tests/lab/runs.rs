@@ -109,6 +109,7 @@ fn manifest(strategy: &str, seed: u64) -> Manifest {
             instructions: word("i"),
             kernels: 1,
             caches: vec![word("L1")],
+            device: None,
         },
         strategy: word(strategy),
         data_checksum: word("data"),
@@ -116,6 +117,7 @@ fn manifest(strategy: &str, seed: u64) -> Manifest {
         schema_hash: String::new(),
         start_hash: String::new(),
         rules: Default::default(),
+        model_source: String::new(),
     }
 }
 

@@ -7,9 +7,9 @@ use crate::client::policy::{Disclosure, Policy, Violation};
 use crate::client::sent_log::SentLog;
 use crate::wire;
 use fedtvd_core::labels::Ask;
-use fedtvd_core::model::{Layout, Network, NetworkError};
+use fedtvd_core::model::{Layout, ModelDefinition};
 use fedtvd_core::train::Optimizer;
-use fedtvd_nn::Cpu;
+use fedtvd_run::backend::{BackendError, Device};
 
 /// Checks what the server's welcome announces.
 pub(crate) fn check_welcome(policy: &Policy, welcome: &wire::Welcome) -> Result<(), Violation> {
@@ -32,15 +32,14 @@ pub(crate) fn check_announced_reference(sent: &SentLog, welcome: &wire::Welcome)
 }
 
 /// Checks a model's size and the memory that training it takes, before any of it is allocated.
-pub(crate) fn check_network(
+pub(crate) fn check_memory(
     policy: &Policy,
-    network: &Network,
-    layout: &Layout,
+    (device, definition, layout): (&Device, &ModelDefinition, &Layout),
     batch: usize,
     optimizer: &Optimizer,
-) -> Result<Result<(), Violation>, NetworkError> {
+) -> Result<Result<(), Violation>, BackendError> {
     let model = policy.check_model(4 * layout.len() as u128);
-    let memory = Cpu::training_memory(network, batch, optimizer)?;
+    let memory = device.training_memory(definition, batch, optimizer)?;
     Ok(model.and_then(|()| policy.check_memory(memory)))
 }
 

@@ -6,6 +6,7 @@ use crate::client::session::Session;
 use crate::client::{ConnectionError, Security, SiteData, SiteError, TableUse};
 use crate::wire;
 use fedtvd_run::attack::Attack;
+use fedtvd_run::backend::Device;
 use fedtvd_run::directory::FileError;
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -35,13 +36,16 @@ pub struct Options {
     pub data_name: String,
     /// How long it tries without success before it gives up; `None` to try for ever.
     pub give_up: Option<Duration>,
+    /// What trains.
+    pub device: Device,
 }
 
 impl Options {
-    /// An honest client with the default policy.
+    /// An honest client with the default policy, which trains on the CPU.
     pub fn new(server: String, security: Security, data: SiteData, folder: PathBuf) -> Self {
         let (policy, authority, data_name) = (Policy::default(), String::new(), String::new());
-        Self { server, security, data, folder, attack: None, policy, authority, data_name, give_up: None }
+        let (attack, give_up, device) = (None, None, Device::default());
+        Self { server, security, data, folder, attack, policy, authority, data_name, give_up, device }
     }
 
     /// The list of what leaves the site.

@@ -1,7 +1,7 @@
 //! A site: its data, its trainer, and what it remembers between rounds. Only updates, counts of the hold-out and the
 //! requested label statistic leave it.
 
-use crate::client::agreement::{check_network, largest_job};
+use crate::client::agreement::{check_memory, largest_job};
 use crate::client::job_memory::job_memory;
 use crate::client::join::Options;
 use crate::client::policy::{Disclosure, Policy, Violation};
@@ -9,14 +9,14 @@ use crate::client::site_data::Readable;
 use crate::wire;
 use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
-use fedtvd_core::model::{Layout, Network, NetworkError, Params, Parts};
+use fedtvd_core::model::{DefinitionError, ModelDefinition, Params, Parts};
 use fedtvd_core::round::{ClientData, ClientEvaluation, ClientFailure, ClientId, Job};
 use fedtvd_core::rules::{Needs, notation};
 use fedtvd_core::train::client::train;
-use fedtvd_core::train::{Augment, Evaluation, Local, Samples, Trainer as _};
+use fedtvd_core::train::{Augment, Evaluation, Local, Samples, Trainer};
 use fedtvd_data::set::LoadError;
-use fedtvd_nn::{Cpu, CpuError};
 use fedtvd_run::attack::{Attack, Place};
+use fedtvd_run::backend::{BackendError, Device};
 use fedtvd_run::directory::FileError;
 use fedtvd_run::directory::files::{doing, make_folder, sync, write};
 use std::path::PathBuf;
@@ -26,8 +26,9 @@ use thiserror::Error;
 /// A site that knows which model it trains.
 pub(crate) struct Site {
     client: ClientId,
-    cpu: Cpu,
-    network: Network,
+    trainer: Box<dyn Trainer>,
+    device: Device,
+    definition: ModelDefinition,
     /// What of the model travels under the announced strategy, and what stays here.
     parts: Parts,
     data: ClientData,
@@ -122,10 +123,10 @@ pub enum SiteError {
     },
     /// An invalid model.
     #[error(transparent)]
-    Network(#[from] NetworkError),
+    Definition(#[from] DefinitionError),
     /// A model that cannot be trained here.
     #[error(transparent)]
-    Cpu(#[from] CpuError),
+    Backend(#[from] BackendError),
     /// The site's policy does not allow it.
     #[error(transparent)]
     Policy(#[from] Violation),
@@ -146,9 +147,11 @@ impl SiteError {
             Self::NotAllowed(_) => Some("the schema reads columns that the site does not allow"),
             Self::SchemaChanged { .. } => Some("the schema is not the one that the site agreed to"),
             Self::StatisticsChanged { .. } => Some("its table has changed since it sent statistics"),
-            Self::Unreadable { .. } | Self::Network(_) | Self::Cpu(_) | Self::Policy(_) | Self::File(_) => {
-                None
-            }
+            Self::Unreadable { .. }
+            | Self::Definition(_)
+            | Self::Backend(_)
+            | Self::Policy(_)
+            | Self::File(_) => None,
         }
     }
 }
@@ -173,14 +176,14 @@ pub(crate) fn check_run(run: &str) -> Result<(), SiteError> {
 }
 
 /// The model that the server's welcome describes.
-fn network(welcome: &wire::Welcome) -> Result<Network, SiteError> {
+fn definition(welcome: &wire::Welcome) -> Result<ModelDefinition, SiteError> {
     let unreadable = |why: String| SiteError::Unreadable { what: "a model", why: wire::plain(&why) };
-    serde_json::from_str(&welcome.network).map_err(|error| unreadable(error.to_string()))
+    ModelDefinition::from_json(&welcome.network).map_err(|error| unreadable(error.to_string()))
 }
 
 /// Number of values in the model that the server's welcome describes.
 pub(crate) fn model_values(welcome: &wire::Welcome) -> Result<usize, SiteError> {
-    Ok(Layout::of(&network(welcome)?)?.len())
+    Ok(definition(welcome)?.layout()?.len())
 }
 
 impl Site {
@@ -192,21 +195,22 @@ impl Site {
     ) -> Result<Self, SiteError> {
         let Readable { samples, class_names: names, .. } = data;
         let attack = options.attack;
-        let network = network(welcome)?;
+        let definition = definition(welcome)?;
         let (ours, classes) = (samples.shape(), samples.classes());
-        if network.input != ours || network.classes != classes {
-            let (theirs, their_classes) = (network.input, network.classes);
+        let (theirs, their_classes) = (definition.input(), definition.classes());
+        if theirs != ours || their_classes != classes {
             return Err(SiteError::Shape { theirs, their_classes, ours, classes });
         }
         if welcome.classes != *names {
             let theirs = welcome.classes.iter().map(|class| wire::plain(class)).collect();
             return Err(SiteError::Classes { theirs, ours: names.clone() });
         }
-        let layout = Arc::new(Layout::of(&network)?);
+        let layout = Arc::new(definition.layout()?);
         let policy = options.policy.clone();
         policy.check_samples(samples.train_rows() as u64)?;
         // Batch size and optimiser are known from the first job on, and checked with each.
-        check_network(&policy, &network, &layout, 1, &Local::default().optimizer)??;
+        let device = options.device.clone();
+        check_memory(&policy, (&device, &definition, &layout), 1, &Local::default().optimizer)??;
         let rows: Vec<u32> = (0..samples.train_rows() as u32).collect();
         let samples = &attack.map_or_else(|| Arc::clone(samples), |attack| attack.samples(samples, &rows));
         let mut counts = vec![0; classes];
@@ -223,7 +227,7 @@ impl Site {
             augment => Arc::new(Samples::clone(samples).augmented(augment)),
         };
         check_run(&welcome.run)?;
-        let cpu = Cpu::new(&network, Arc::clone(&samples))?;
+        let trainer = device.trainer(&definition, &samples)?;
         let holdout = samples.test_rows();
         let folder = options.folder.join(&welcome.run).join(welcome.client.to_string());
         let data = ClientData { rows, holdout, counts };
@@ -235,7 +239,8 @@ impl Site {
         let strategy = notation::strategy(&welcome.strategy, []);
         let parts =
             strategy.map_or_else(|_| Parts::new(&layout, |_| true), |strategy| strategy.parts(&layout));
-        Ok(Self { client: welcome.client, network, cpu, parts, data, holdout, attack, policy, folder })
+        let client = welcome.client;
+        Ok(Self { client, trainer, device, definition, parts, data, holdout, attack, policy, folder })
     }
 
     /// The answer to a survey: only what it asks for.
@@ -296,7 +301,7 @@ impl Site {
             Some(round) => self.recall(round)?,
             None => None,
         };
-        match train(&strategy, &self.parts.whole, &job, &self.data, memory.as_ref(), &mut self.cpu) {
+        match train(&strategy, &self.parts.whole, &job, &self.data, memory.as_ref(), self.trainer.as_mut()) {
             Err(failure) => Ok(Answer::Failure(failure)),
             Ok((mut upload, memory)) => {
                 if !memory.is_empty() {
@@ -321,8 +326,9 @@ impl Site {
         let batch = job.offer.local.batch.min(self.data.rows.len());
         // The layers were checked when the site was made.
         let optimizer = &job.offer.local.optimizer;
-        check_network(&self.policy, &self.network, &self.parts.whole, batch, optimizer).unwrap_or(Ok(()))?;
-        let memory = Cpu::training_memory(&self.network, batch, optimizer).unwrap_or(0);
+        let model = (&self.device, &self.definition, self.parts.whole.as_ref());
+        check_memory(&self.policy, model, batch, optimizer).unwrap_or(Ok(()))?;
+        let memory = self.device.training_memory(&self.definition, batch, optimizer).unwrap_or(0);
         self.policy.check_memory(memory + job_memory(&self.parts.whole, needs, bytes))
     }
 
@@ -354,7 +360,7 @@ impl Site {
         if self.data.holdout.is_empty() {
             return Ok(Evaluation::empty(classes));
         }
-        self.cpu.evaluate(&params, &self.data.holdout, None).map_err(|error| error.to_string())
+        self.trainer.evaluate(&params, &self.data.holdout, None).map_err(|error| error.to_string())
     }
 
     fn memory(&self, round: u32) -> PathBuf {

@@ -82,5 +82,5 @@ pub enum FederationError {
     Simulation(String),
     /// The model cannot be trained on this machine.
     #[error(transparent)]
-    Cpu(#[from] fedtvd_nn::CpuError),
+    Backend(#[from] fedtvd_run::backend::BackendError),
 }

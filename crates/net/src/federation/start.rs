@@ -8,16 +8,16 @@ use crate::federation::fleet::{Evaluator, Federation};
 use crate::federation::ledger::Ledger;
 use crate::federation::resumed_schema::Resumed;
 use crate::federation::rollback::{restart_memories, roll_back};
-use crate::federation::server_evaluator::server_evaluator;
+use crate::federation::server_evaluator::{Judge, server_evaluator};
 use crate::federation::table_schema::TableSchema;
 use crate::federation::{Coordinator, Deadline, Event, Log, extra_clients, resumed_schema};
 use fedtvd_core::labels::Reference;
-use fedtvd_core::model::{Layout, Network, Parts};
+use fedtvd_core::model::{Layout, ModelDefinition, Parts};
 use fedtvd_core::round::quorum::{check_cohort, check_selection, fewest_clients};
 use fedtvd_core::round::{ClientId, State, cohort_size};
 use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::set::Places;
-use fedtvd_nn::Cpu;
+use fedtvd_run::backend::Device;
 use fedtvd_run::configuration::{Config, Experiment, ReferenceSource};
 use fedtvd_run::directory::files::{make_folder, write};
 use fedtvd_run::directory::{
@@ -25,7 +25,7 @@ use fedtvd_run::directory::{
 };
 use fedtvd_run::rounds::Rounds;
 use fedtvd_run::runner::Runner;
-use fedtvd_run::setup::{SetupError, network_for, parts};
+use fedtvd_run::setup::{SetupError, definition, parts};
 use fedtvd_run::simulation::SimulationError;
 use fedtvd_run::start_model::StartModel;
 use fedtvd_run::{RunError, fits, same_rules};
@@ -47,6 +47,8 @@ pub struct Options {
     pub clients_evaluate: bool,
     /// Number of threads that evaluate the model on the server.
     pub workers: usize,
+    /// What evaluates the model on the server.
+    pub device: Device,
     /// The clients' names, as far as they are known.
     pub names: BTreeMap<ClientId, String>,
     /// The round to go back to before the run continues; 0 for the start.
@@ -105,10 +107,10 @@ pub(crate) fn prepare_with(
         Subject::of(existing.as_ref(), wanted, places, &options, &log)?;
     let weights = experiment.run.class_weights.check(info.classes);
     weights.map_err(SetupError::from).map_err(RunError::from)?;
-    let model = Model::of(&experiment, &info)?;
+    let model = Model::of(&experiment, &info, &options.device)?;
     let directory = existing.map(|(directory, _)| directory);
     directory.iter().for_each(|directory| directory.use_start(&mut experiment));
-    let start = StartModel::of(&experiment, &model.parts.whole)
+    let start = StartModel::of(&experiment, &model.definition, &model.parts.whole)
         .map_err(SimulationError::from)
         .map_err(RunError::from)?;
     let directory = match directory {
@@ -145,7 +147,11 @@ pub(crate) fn prepare_with(
     let evaluation = info.evaluation(&experiment.data.set, clients_evaluate);
     let tables = TableSchema::of(info.schema, &directory).map_err(RunError::from)?.map(Arc::new);
     let evaluator = match &info.data {
-        Some(data) => server_evaluator(&data.loaded, &model.network, options.workers, tables.as_ref())?,
+        Some(data) => {
+            let (model, device) = (model.definition.clone(), options.device.clone());
+            let judge = Judge { model, device, workers: options.workers };
+            server_evaluator(&data.loaded, judge, tables.as_ref())?
+        }
         None => Evaluator::Clients,
     };
     if experiment.evaluation.patience.is_some() && !matches!(evaluator, Evaluator::Clients) {
@@ -155,7 +161,7 @@ pub(crate) fn prepare_with(
         run_id: ledger.run(&new_name(), options.roster.as_ref())?,
         run: experiment.run.clone(),
         layout: model.parts.shared,
-        network: serde_json::to_string(&model.network).expect("a network is plain data"),
+        network: serde_json::to_string(&model.definition).expect("a model is plain data"),
         classes: info.classes,
         class_names: info.names,
         crop: experiment.data.crop,
@@ -178,7 +184,7 @@ pub(crate) fn prepare_with(
     });
     let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), experiment.evaluation, state, Box::new(fleet), None);
-    let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_network(model.network);
+    let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_model(model.definition);
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
 }
 
@@ -301,21 +307,24 @@ fn check_feasible(experiment: &Experiment, options: &Options) -> Result<usize, F
 
 /// The model that is trained.
 struct Model {
-    network: Network,
+    definition: ModelDefinition,
     parts: Parts,
     fingerprint: Fingerprint,
 }
 
 impl Model {
-    fn of(experiment: &Experiment, info: &DatasetInfo) -> Result<Self, FederationError> {
-        let network = network_for(experiment, info.shape, info.classes).map_err(RunError::from)?;
-        let layout = Layout::of(&network).map_err(SetupError::from).map_err(RunError::from)?;
+    fn of(experiment: &Experiment, info: &DatasetInfo, device: &Device) -> Result<Self, FederationError> {
+        let definition = definition(experiment, info.shape, info.classes).map_err(RunError::from)?;
+        let layout = definition.layout().map_err(SetupError::from).map_err(RunError::from)?;
         let parts = parts(experiment, &Arc::new(layout)).map_err(RunError::from)?;
-        let values = Values::Floats(vec![0.0; info.shape.iter().product()]);
-        let blank = Samples::new(info.shape, info.classes, values, vec![0], 1)
-            .expect("one blank sample of label 0 is a valid data set");
-        let fingerprint = Fingerprint::here(&Cpu::new(&network, Arc::new(blank))?);
-        Ok(Self { network, parts, fingerprint })
+        // Sites train a model that is not made of layers; this machine may know nothing but its tensors.
+        if definition.network().is_some() {
+            let values = Values::Floats(vec![0.0; info.shape.iter().product()]);
+            let blank = Samples::new(info.shape, info.classes, values, vec![0], 1)
+                .expect("one blank sample of label 0 is a valid data set");
+            device.trainer(&definition, &Arc::new(blank))?;
+        }
+        Ok(Self { definition, parts, fingerprint: device.describe()?.fingerprint })
     }
 }
 
@@ -341,6 +350,7 @@ fn create(
         schema_hash: info.schema_hash(),
         start_hash: start.file.as_deref().map_or_else(String::new, sha256),
         rules: rules(&experiment.run.strategy),
+        model_source: model.definition.source().to_owned(),
     };
     let config = config.with_model_for(info.shape).resolved();
     let schema = info.complete_schema();

@@ -49,16 +49,15 @@ impl Config {
 mod tests {
     use super::*;
     use crate::configuration::Experiment;
-    use crate::setup::network_for;
-    use fedtvd_core::model::Layout;
+    use crate::setup::definition;
 
     #[test]
     fn a_table_gets_a_perceptron_of_its_size_unless_a_model_is_chosen() {
         let config = Config::default();
-        let network = |config: &Config, shape| network_for(&Experiment::of(config).unwrap(), shape, 2);
+        let network = |config: &Config, shape| definition(&Experiment::of(config).unwrap(), shape, 2);
         let made = network(&config, [30, 1, 1]).unwrap();
         // 30 * 64 + 64, 64 * 32 + 32, 32 * 2 + 2.
-        assert_eq!(Layout::of(&made).unwrap().len(), 1984 + 2080 + 66);
+        assert_eq!(made.layout().unwrap().len(), 1984 + 2080 + 66);
         // The resolved configuration says so, and gives the same layers when it is read again.
         let stored = Config::parse(&config.with_model_for([30, 1, 1]).resolved()).unwrap();
         assert_eq!(network(&stored, [30, 1, 1]).unwrap(), made);

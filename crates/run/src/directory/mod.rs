@@ -27,7 +27,7 @@ pub use digest::sha256;
 pub use files::FileError;
 pub use history::HistoryError;
 pub use last_rounds::{LastRounds, Metrics};
-pub use manifest::{FORMAT, Fingerprint, Manifest, rules};
+pub use manifest::{DeviceFingerprint, FORMAT, Fingerprint, Manifest, rules};
 pub use run_directory::{DirectoryError, Inputs, Lines, RunDirectory};
 pub use summary::{LAST, Summary, images};
 pub use test_predictions::TestPredictions;

@@ -256,6 +256,7 @@ mod tests {
             instructions: String::new(),
             kernels: 1,
             caches: Vec::new(),
+            device: None,
         };
         let manifest = Manifest {
             format: FORMAT,
@@ -267,6 +268,7 @@ mod tests {
             schema_hash: String::new(),
             start_hash: String::new(),
             rules: Default::default(),
+            model_source: String::new(),
         };
         let directory = RunDirectory::create(folder.path(), "", &manifest, None).unwrap();
         extend(&directory, 6);
