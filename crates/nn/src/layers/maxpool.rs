@@ -48,6 +48,18 @@ struct Forward<'a> {
 impl Work for Forward<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
+        // Loops of a known length have no counters, which take longer than what they count here.
+        match self.pool.size {
+            2 => self.windows::<V>(2),
+            3 => self.windows::<V>(3),
+            size => self.windows::<V>(size),
+        }
+    }
+}
+
+impl Forward<'_> {
+    #[inline(always)]
+    fn windows<V: Vector>(self, size: usize) {
         let (pool, map, out) = (self.pool, self.pool.input.map, self.pool.output.map);
         let [channels, height, width] = out.shape;
         for (group, channel) in (0..self.groups).flat_map(|g| (0..channels).map(move |c| (g, c))) {
@@ -56,10 +68,10 @@ impl Work for Forward<'_> {
                 for (j, to) in to.chunks_exact_mut(V::LANES).enumerate().take(width) {
                     let first = pool.first(group, channel, i, j);
                     let mut largest = V::of(&self.x[first..]);
-                    for u in 0..pool.size {
-                        let from = &self.x[first + u * map.row()..][..pool.size * V::LANES];
-                        for x in from.chunks_exact(V::LANES) {
-                            largest = largest.max(V::of(x));
+                    for u in 0..size {
+                        let from = &self.x[first + u * map.row()..][..size * V::LANES];
+                        for v in 0..size {
+                            largest = largest.max(V::of(&from[v * V::LANES..]));
                         }
                     }
                     largest.put(to);
@@ -82,6 +94,17 @@ struct Backward<'a> {
 impl Work for Backward<'_> {
     #[inline(always)]
     fn run<V: Vector>(self) {
+        match self.pool.size {
+            2 => self.windows::<V>(2),
+            3 => self.windows::<V>(3),
+            size => self.windows::<V>(size),
+        }
+    }
+}
+
+impl Backward<'_> {
+    #[inline(always)]
+    fn windows<V: Vector>(self, size: usize) {
         let (pool, map, out) = (self.pool, self.pool.input.map, self.pool.output.map);
         let [channels, height, width] = out.shape;
         // Windows that tile the input write every pixel of theirs; others need zeros to add to.
@@ -102,14 +125,15 @@ impl Work for Backward<'_> {
                         // After a ReLU the largest value is positive or zero.
                         left = left.less(left.where_equal(y, zero));
                     }
-                    for u in 0..pool.size {
-                        let from = &self.x[first + u * map.row()..][..pool.size * V::LANES];
-                        let to = &mut self.dx[first + u * map.row()..][..pool.size * V::LANES];
-                        for (x, dx) in from.chunks_exact(V::LANES).zip(to.chunks_exact_mut(V::LANES)) {
-                            let part = left.where_equal(V::of(x), y);
+                    for u in 0..size {
+                        let from = &self.x[first + u * map.row()..][..size * V::LANES];
+                        let to = &mut self.dx[first + u * map.row()..][..size * V::LANES];
+                        for v in 0..size {
+                            let at = v * V::LANES;
+                            let part = left.where_equal(V::of(&from[at..]), y);
                             left = left.less(part);
-                            let sum = if tiles { part } else { V::of(dx).plus_product(part, one) };
-                            sum.put(dx);
+                            let sum = if tiles { part } else { V::of(&to[at..]).plus_product(part, one) };
+                            sum.put(&mut to[at..]);
                         }
                     }
                 }

@@ -173,9 +173,11 @@ impl InputGradient<'_> {
                     let from = dv.add(columns.place::<V>(inputs, channel, n));
                     let mut part = input_gradient::<V, A>(from, apart);
                     if block.samples < V::LANES {
-                        // The other lanes hold other tiles.
-                        for line in &mut part {
-                            *line = line.map(|pixel| pixel.where_equal(real, one));
+                        // The other lanes hold other tiles. A closure would not be compiled for the instruction set.
+                        for i in 0..A {
+                            for j in 0..A {
+                                part[i][j] = part[i][j].where_equal(real, one);
+                            }
                         }
                     }
                     if whole {
