@@ -9,18 +9,21 @@
 //! The last sum is a product per phase (m mod s, n mod s): within a phase the same taps apply everywhere. Passes for which
 //! `algorithm` chooses Winograd's algorithm have no tables.
 
+mod bias;
+mod tables;
+
 use super::algorithm::Algorithms;
 use super::relu::mask;
 use super::{Buffers, Layer, Mode, disjoint};
-use crate::kernels::isa::Work;
-use crate::kernels::product::{Place, Product, Start, Table, Tap};
-use crate::kernels::vector::Vector;
+use crate::kernels::product::{Product, Start, Table};
 use crate::kernels::weights::WeightGradient;
 use crate::kernels::winograd::convolution::Convolution;
 use crate::kernels::winograd::gradient;
 use crate::kernels::winograd::input_gradient::InputGradient;
 use crate::map::{Map, Port, Write};
+use bias::BiasGradient;
 use std::ops::Range;
+use tables::{phases, places, taps};
 
 /// Sizes of a convolution.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +31,18 @@ pub(crate) struct Window {
     pub(crate) kernel: [usize; 2],
     pub(crate) stride: usize,
     pub(crate) pad: usize,
+}
+
+impl Window {
+    /// Border that `dx` needs around `dy`, so that every tap finds a number.
+    pub(crate) fn gradient_border(&self, input: [usize; 2], output: [usize; 2]) -> usize {
+        let need = |axis: usize| {
+            let before = (self.kernel[axis] - 1).saturating_sub(self.pad).div_ceil(self.stride);
+            let after = ((input[axis] - 1 + self.pad) / self.stride).saturating_sub(output[axis] - 1);
+            before.max(after)
+        };
+        need(0).max(need(1))
+    }
 }
 
 /// A convolution bound to its buffers; see the module.
@@ -44,18 +59,6 @@ pub(crate) struct Conv {
     table: Table,
     /// Of dx, phase by phase.
     phases: Vec<Table>,
-}
-
-impl Window {
-    /// Border that `dx` needs around `dy`, so that every tap finds a number.
-    pub(crate) fn gradient_border(&self, input: [usize; 2], output: [usize; 2]) -> usize {
-        let need = |axis: usize| {
-            let before = (self.kernel[axis] - 1).saturating_sub(self.pad).div_ceil(self.stride);
-            let after = ((input[axis] - 1 + self.pad) / self.stride).saturating_sub(output[axis] - 1);
-            before.max(after)
-        };
-        need(0).max(need(1))
-    }
 }
 
 impl Conv {
@@ -227,113 +230,4 @@ impl Layer for Conv {
             self.input_gradient(buffers, &params[self.weight.clone()]);
         }
     }
-}
-
-/// db[o] = Σ over pixels and samples of dy[o].
-struct BiasGradient<'a> {
-    dy: &'a [f32],
-    map: Map,
-    groups: usize,
-    gradient: &'a mut [f32],
-}
-
-impl Work for BiasGradient<'_> {
-    #[inline(always)]
-    fn run<V: Vector>(self) {
-        for (channel, gradient) in self.gradient.iter_mut().enumerate() {
-            let mut sums = [0.0; 16];
-            for group in 0..self.groups {
-                for line in 0..self.map.shape[1] {
-                    for register in self.dy[self.map.line(group, channel, line)].chunks_exact(V::LANES) {
-                        for (sum, dy) in sums[..V::LANES].iter_mut().zip(register) {
-                            *sum += dy;
-                        }
-                    }
-                }
-            }
-            *gradient = sums.iter().sum::<f32>();
-        }
-    }
-}
-
-fn taps(x: &Map, window: Window) -> Vec<Tap> {
-    let [high, wide] = window.kernel;
-    let mut taps = Vec::with_capacity(x.shape[0] * high * wide);
-    for channel in 0..x.shape[0] {
-        for u in 0..high {
-            for v in 0..wide {
-                let b = channel * x.channel() + u * x.row() + v * x.lanes;
-                taps.push(Tap { a: taps.len() as u32, b: b as u32 });
-            }
-        }
-    }
-    taps
-}
-
-fn places(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Place> {
-    let pad = window.pad as isize;
-    let mut places = Vec::with_capacity(groups * y.shape[1] * y.shape[2]);
-    for group in 0..groups {
-        for i in 0..y.shape[1] {
-            for j in 0..y.shape[2] {
-                let from = |step: usize| (step * window.stride) as isize - pad;
-                places.push(Place {
-                    b: x.at(group, 0, from(i), from(j)) as u32,
-                    c: y.at(group, 0, i as isize, j as isize) as u32,
-                });
-            }
-        }
-    }
-    places
-}
-
-/// Per phase: the taps (u, v) with u = m + pad and v = n + pad modulo the stride, and the pixels of x in it.
-fn phases(x: &Map, y: &Map, window: Window, groups: usize) -> Vec<Table> {
-    let (stride, [high, wide]) = (window.stride, window.kernel);
-    let (lines, columns) = (stride.min(x.shape[1]), stride.min(x.shape[2]));
-    let mut phases = Vec::with_capacity(lines * columns);
-    for (m0, n0) in (0..lines).flat_map(|m| (0..columns).map(move |n| (m, n))) {
-        let (u0, v0) = ((m0 + window.pad) % stride, (n0 + window.pad) % stride);
-        // The first pixel's tap (u, v) meets dy at ((m0 + pad - u) / stride, …), which may lie in the border.
-        let corner = |start: usize, tap: usize| {
-            ((start + window.pad) as isize - tap as isize).div_euclid(stride as isize)
-        };
-        // Taps count from the farthest one, so that offsets are never negative.
-        let (last_u, last_v) = (last_in_phase(high, u0, stride), last_in_phase(wide, v0, stride));
-        let count = |size: usize, first: usize| (first..size).step_by(stride).len();
-        let mut taps = Vec::with_capacity(y.shape[0] * count(high, u0) * count(wide, v0));
-        if let (Some(last_u), Some(last_v)) = (last_u, last_v) {
-            for output in 0..y.shape[0] {
-                for u in (u0..high).step_by(stride) {
-                    for v in (v0..wide).step_by(stride) {
-                        let a = output * x.shape[0] * high * wide + u * wide + v;
-                        let b = output * y.channel()
-                            + (last_u - u) / stride * y.row()
-                            + (last_v - v) / stride * y.lanes;
-                        taps.push(Tap { a: a as u32, b: b as u32 });
-                    }
-                }
-            }
-        }
-        let first = (corner(m0, last_u.unwrap_or(u0)), corner(n0, last_v.unwrap_or(v0)));
-        let mut places = Vec::with_capacity(groups * count(x.shape[1], m0) * count(x.shape[2], n0));
-        for group in 0..groups {
-            for (i, m) in (m0..x.shape[1]).step_by(stride).enumerate() {
-                for (j, n) in (n0..x.shape[2]).step_by(stride).enumerate() {
-                    let b = match taps.is_empty() {
-                        true => 0,
-                        false => y.at(group, 0, first.0 + i as isize, first.1 + j as isize),
-                    };
-                    let c = x.at(group, 0, m as isize, n as isize);
-                    places.push(Place { b: b as u32, c: c as u32 });
-                }
-            }
-        }
-        phases.push(Table::new(taps, places));
-    }
-    phases
-}
-
-fn last_in_phase(size: usize, first: usize, stride: usize) -> Option<usize> {
-    (first..size).step_by(stride).next_back()
 }

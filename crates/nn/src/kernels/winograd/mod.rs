@@ -38,6 +38,7 @@ pub(crate) mod convolution;
 pub(crate) mod gradient;
 pub(crate) mod input_gradient;
 mod kernels;
+mod matrices;
 mod panels;
 mod tiles;
 mod transforms;
