@@ -16,7 +16,7 @@ pub enum Purpose {
     Split = 1,
     /// Which samples a client holds out.
     Holdout = 2,
-    /// The initial model; the address's client is the tensor's index.
+    /// The initial model; the address's round is the branch, and its client the tensor's index.
     Init = 3,
     /// Client selection.
     Cohort = 4,

@@ -46,7 +46,8 @@ impl Shared {
 /// An update that a client could have trained.
 fn update(job: &Job) -> Vec<u8> {
     let [reach, _] = job.offer.local.reaches(0.0, COUNTS.iter().sum());
-    let report = Report { round: job.offer.round, steps: 1, reach, losses: [1.0, 0.9], remembers: true };
+    let report =
+        Report { round: job.offer.round, steps: 1, reach, losses: [1.0, 0.9], remembers: true, branch: 0 };
     let mut params = job.offer.params.as_ref().clone();
     for (place, value) in params.values.iter_mut().enumerate() {
         *value += 1e-3 * (f64::from(job.client) + place as f64).sin() as f32;

@@ -54,7 +54,8 @@ async fn client(address: String, folder: PathBuf, moments: Moments, last: bool) 
                 let job = Job::from_bytes(&bytes, &layout)?;
                 drop(bytes);
                 let [reach, _] = job.offer.local.reaches(0.0, 100);
-                let report = Report { round, steps: 1, reach, losses: [1.0, 1.0], remembers: true };
+                let report =
+                    Report { round, steps: 1, reach, losses: [1.0, 1.0], remembers: true, branch: 0 };
                 let params = job.offer.params.as_ref().clone();
                 let upload = Upload { client: job.client, params, carried: Default::default(), report };
                 let bytes = upload.to_bytes();

@@ -89,7 +89,7 @@ pub fn estimate(
         evaluate_per_second: 1.0 / evaluate,
         seconds: round * f64::from(rounds),
         memory_bytes: before.zip(worker).map(taken).max(peak_memory()),
-        bytes_exchanged: 2 * cohort as u64 * footprint.update() * u64::from(rounds),
+        bytes_exchanged: cohort as u64 * (footprint.job() + footprint.update()) * u64::from(rounds),
     })
 }
 

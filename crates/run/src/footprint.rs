@@ -10,6 +10,8 @@ use fedtvd_core::round::cohort_size;
 pub(crate) struct Footprint {
     /// A model.
     pub(crate) model: u64,
+    /// Number of models that a client is sent.
+    pub(crate) models: u64,
     /// The vectors sent along with a model.
     pub(crate) carried: u64,
     /// A client's memory between rounds.
@@ -37,12 +39,18 @@ impl Footprint {
         let memory = kept + 4 * setup.parts.own.len() as u64;
         let clients = setup.clients.len();
         let cohort = cohort_size(experiment.run.fraction, clients);
-        Self { model, carried, memory, clients, cohort, rounds: experiment.rounds }
+        let models = experiment.run.strategy.models() as u64;
+        Self { model, models, carried, memory, clients, cohort, rounds: experiment.rounds }
     }
 
     /// Size of an update.
     pub(crate) fn update(&self) -> u64 {
         self.model + self.carried
+    }
+
+    /// Size of a job.
+    pub(crate) fn job(&self) -> u64 {
+        self.models * self.model + self.carried
     }
 
     /// Peak memory of a run that uses `before` bytes before it creates its trainers, each of which needs `trainer`
@@ -51,7 +59,7 @@ impl Footprint {
         let workers = resources.workers as u64;
         before
             + workers * trainer
-            + self.update()
+            + self.job()
             + self.kept(resources)
             + self.remembered()
             + self.working(workers)
@@ -85,7 +93,7 @@ mod tests {
     const MODEL: u64 = 44_734_248;
 
     fn resnet18() -> Footprint {
-        Footprint { model: MODEL, carried: 0, memory: 0, clients: 1000, cohort: 100, rounds: 1 }
+        Footprint { model: MODEL, models: 1, carried: 0, memory: 0, clients: 1000, cohort: 100, rounds: 1 }
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Rounds {
         self.fleet.settle(&next)?;
         self.state = next;
         (record.bytes_up, record.bytes_down) = (traffic.up, traffic.down);
-        (record.model_hash, record.tensor_hashes) = digest::model(&self.state.params);
+        (record.model_hash, record.tensor_hashes) = digest::models(self.state.models());
         describe_evaluation(&mut record, &evaluated, self.evaluation.details);
         (self.holdouts, self.own) = (evaluated.holdouts, evaluated.own);
         if let Some(setup) = &self.setup {
@@ -164,7 +164,7 @@ impl Rounds {
 /// Adds what an evaluation found.
 fn describe_evaluation(
     record: &mut RoundRecord,
-    Evaluated { assessment, holdouts, own }: &Evaluated,
+    Evaluated { assessment, holdouts, own, branches }: &Evaluated,
     details: bool,
 ) {
     (record.accuracy, record.loss) = (assessment.accuracy, assessment.loss);
@@ -172,6 +172,11 @@ fn describe_evaluation(
     (record.macro_f1, record.missed_classes) = (assessment.macro_f1, assessment.missed_classes.clone());
     (record.median_accuracy, record.median_loss) = (assessment.median_accuracy, assessment.median_loss);
     record.personal = own.as_ref().and_then(OwnResults::summary);
+    for own in &mut record.branches {
+        if let Some(found) = branches.get(&own.branch) {
+            (own.accuracy, own.loss) = (found.accuracy, found.loss);
+        }
+    }
     record.validation = holdouts.as_ref().and_then(Holdouts::validation);
     record.classes = match (assessment.accuracy, holdouts) {
         (Some(_), _) => Some(assessment.class_accuracy.len()),

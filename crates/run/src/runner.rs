@@ -15,7 +15,7 @@ use crate::rounds::{RoundError, Rounds};
 use crate::run_error::RunError;
 use crate::setup::Setup;
 use crate::test_set::TestSet;
-use fedtvd_core::model::{ModelCard, ModelDefinition};
+use fedtvd_core::model::{ModelCard, ModelDefinition, Params};
 use fedtvd_core::round::RoundRecord;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -260,15 +260,21 @@ impl Runner {
             let text = serde_json::to_string(clients).expect("results are plain data");
             write(&self.directory.file(client_results::FILE), text.as_bytes())?;
         }
-        let params = self.rounds.state().params.clone();
+        let models: Vec<Arc<Params>> = self.rounds.state().models().map(Arc::clone).collect();
+        let params = Arc::clone(&models[0]);
         let best = self.monitor.best();
         let best = best.map(|best| Best { model: self.best_model.path(&params.layout), ..best.clone() });
-        let model = self.directory.file("model.safetensors");
-        write(&model, &params.to_described_safetensors(card.as_ref()))?;
+        // The first comes last: it marks all of them as written.
+        for (branch, params) in models.iter().enumerate().rev() {
+            let file = self.directory.model_of_branch(branch as u32);
+            write(&file, &params.to_described_safetensors(card.as_ref()))?;
+        }
+        let model = self.directory.model_of_branch(0);
         let rounds = self.rounds_done();
         // The trainers' memory is free for predicting.
         drop(self.rounds);
-        let whole = self.setup.as_ref().is_none_or(|setup| setup.parts.all_travel());
+        let whole = self.setup.as_ref().is_none_or(|setup| setup.parts.all_travel())
+            && self.experiment.run.strategy.grouping.is_none();
         if let Some(test_set) = self.test_set.as_ref().filter(|_| whole) {
             write(&self.directory.file(test_predictions::FILE), &test_set.predictions(&params)?.to_bytes())?;
         }

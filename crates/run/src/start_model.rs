@@ -33,6 +33,12 @@ pub enum StartError {
         /// Why.
         error: std::io::Error,
     },
+    /// Several different models at the beginning, of a backend that makes one.
+    #[error(
+        "{0} begins with several models, and a backend gives the initial values of one; choose another strategy, or a model made \
+         of layers"
+    )]
+    Several(String),
     /// The file does not fit the model.
     #[error("model.start: {path}: {error}", path = path.display())]
     Misfit {
@@ -74,6 +80,9 @@ impl StartModel {
     ) -> Result<Self, StartError> {
         let initial = match model {
             ModelDefinition::Network(_) => Params::initial(Arc::clone(layout), experiment.seed),
+            ModelDefinition::Other(_) if experiment.run.strategy.models() > 1 => {
+                return Err(StartError::Several(experiment.run.strategy.label.clone()));
+            }
             ModelDefinition::Other(other) => {
                 initial(other, layout, experiment.seed).map_err(StartError::Initial)?
             }

@@ -9,12 +9,13 @@ use crate::run_error::RunError;
 use crate::setup::Setup;
 use crate::simulation::{Resources, Workers, simulation};
 use fedtvd_core::model::{Layout, Params};
-use fedtvd_core::round::RoundRecord;
+use fedtvd_core::round::{RoundRecord, State};
 use fedtvd_data::set::Places;
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 use thiserror::Error;
 
 /// The result of a verification.
@@ -152,7 +153,7 @@ pub fn verify(
             if let Some((_, place)) = checkpoints.iter().find(|(round, _)| *round == now.round)
                 && let Ok(saved) = checkpoint::load(place, &setup.parts.shared)
             {
-                let gap = relative(&saved.state.params.values, &rounds.state().params.values);
+                let gap = relative(values(&saved.state), values(rounds.state()));
                 verdict.model_differences.push((now.round, gap));
             }
         }
@@ -165,17 +166,28 @@ pub fn verify(
 /// Fails if there is a final model and it is not that of the last line.
 fn check_model(directory: &RunDirectory, setup: &Setup, last: &RoundRecord) -> Result<(), VerifyError> {
     let Some(path) = directory.model().map_err(RunError::from)? else { return Ok(()) };
-    let damaged = |why: &dyn std::fmt::Display| {
+    let damaged = |path: &Path, why: &dyn std::fmt::Display| {
         RunError::from(DirectoryError::Damaged { path: path.display().to_string(), why: why.to_string() })
     };
-    let bytes = fs::read(&path).map_err(|error| damaged(&error))?;
-    let params = Params::from_safetensors(&bytes, &setup.parts.shared).map_err(|error| damaged(&error))?;
-    match first_difference(&digest::model(&params), last, &setup.parts.shared) {
+    let layout = &setup.parts.shared;
+    let branches = last.tensor_hashes.len() / layout.tensors().len().max(1);
+    let model = |branch: u32| {
+        let path = directory.model_of_branch(branch);
+        let bytes = fs::read(&path).map_err(|error| damaged(&path, &error))?;
+        Params::from_safetensors(&bytes, layout).map(Arc::new).map_err(|error| damaged(&path, &error))
+    };
+    let models: Vec<Arc<Params>> = (0..branches.max(1) as u32).map(model).collect::<Result<_, _>>()?;
+    match first_difference(&digest::models(models.iter()), last, layout) {
         None => Ok(()),
         Some(tensor) => {
             Err(VerifyError::Model { path: path.display().to_string(), round: last.round, tensor })
         }
     }
+}
+
+/// The values of all models of a state.
+fn values(state: &State) -> impl Iterator<Item = f32> {
+    state.models().flat_map(|model| model.values.iter().copied())
 }
 
 /// Where a recomputed round differs from its record, if it does.
@@ -199,14 +211,23 @@ fn first_difference(now: &(String, Vec<String>), then: &RoundRecord, layout: &La
     if now.0 == then.model_hash {
         return None;
     }
-    let hashes = now.1.iter().zip(&then.tensor_hashes).zip(layout.tensors());
-    let place = { hashes }.find(|((now, then), _)| now != then);
-    Some(place.map_or_else(|| "the recorded hash".to_owned(), |(_, tensor)| tensor.name.clone()))
+    let tensors = layout.tensors();
+    let mut hashes = now.1.iter().zip(&then.tensor_hashes);
+    Some(
+        match hashes
+            .position(|(now, then)| now != then)
+            .map(|place| (place / tensors.len(), place % tensors.len()))
+        {
+            None => "the recorded hash".to_owned(),
+            Some((0, place)) => tensors[place].name.clone(),
+            Some((branch, place)) => format!("{} of branch {branch}", tensors[place].name),
+        },
+    )
 }
 
 /// ‖a - b‖ / ‖a‖.
-fn relative(a: &[f32], b: &[f32]) -> f64 {
-    let pairs = a.iter().zip(b).map(|(a, b)| (f64::from(*a), f64::from(*b)));
+fn relative(a: impl Iterator<Item = f32>, b: impl Iterator<Item = f32>) -> f64 {
+    let pairs = a.zip(b).map(|(a, b)| (f64::from(a), f64::from(b)));
     let (gap, size) = pairs.fold((0.0, 0.0), |(gap, size), (a, b)| (gap + (a - b).powi(2), size + a * a));
     if gap == 0.0 { 0.0 } else { (gap / size).sqrt() }
 }

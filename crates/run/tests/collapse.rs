@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 fn client(client: u32, norm: f64) -> ClientRecord {
     ClientRecord {
+        branch: None,
         client,
         size: 100,
         tvd: None,

@@ -14,8 +14,15 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// A strategy whose clients remember something, or make their models anew, and the model that it is for.
-const STRATEGIES: [(&str, &str); 4] =
-    [("fedbn", "lenet-bn"), ("ditto", "logistic"), ("finetune", "logistic"), ("balanced+prior", "logistic")];
+const STRATEGIES: [(&str, &str); 7] = [
+    ("fedbn", "lenet-bn"),
+    ("ditto", "logistic"),
+    ("finetune", "logistic"),
+    ("balanced+prior", "logistic"),
+    ("ifca+fedtvd", "logistic"),
+    ("cfl:warmup=0:eps1=100:eps2=0", "logistic"),
+    ("cfl:warmup=0:eps1=100:eps2=0+ditto", "logistic"),
+];
 
 fn run(path: &Path, strategy: &str, model: &str) {
     let mut config = Config::default();

@@ -63,9 +63,11 @@ fn after(strategy: &str, workers: usize, rounds: u32) -> Vec<u8> {
     simulation.state().to_bytes()
 }
 
-/// Every registered method, and two compositions.
+/// Every registered method, and three compositions, of which one parts its clients in each round.
 fn names() -> Vec<&'static str> {
-    ALL.iter().map(|spec| spec.name).chain(["fedtvd+balanced", "fedprox+fedtvd+fedadam"]).collect()
+    let compositions =
+        ["fedtvd+balanced", "fedprox+fedtvd+fedadam", "cfl:warmup=0:eps1=1000:eps2=0+fedtvd+fedavgm"];
+    ALL.iter().map(|spec| spec.name).chain(compositions).collect()
 }
 
 #[test]

@@ -70,7 +70,8 @@ pub(crate) fn evaluate_own_models(
     }
     let resources = Resources::on(device.clone(), workers_on(device, None)?);
     let found = client_models(run, places, resources).map_err(crate::commands::run::failure)?;
-    let only_own = experiment.run.strategy.sharing.stays().is_some();
+    let strategy = &experiment.run.strategy;
+    let only_own = strategy.sharing.stays().is_some() || strategy.grouping.is_some();
     print(&found.ok_or_else(no_holdouts)?, (&run.file("model.safetensors"), None), only_own, output)
 }
 

@@ -159,8 +159,14 @@ fn finished(summary: &Summary) -> String {
 /// The command that evaluates the final model; what the file lacks if a part of the model stays at each client.
 fn use_of_model(summary: &Summary) -> String {
     let data = if data_is_here(summary) { "" } else { " --set data.set=FILE" };
-    let stays = notation::strategy(&summary.strategy, []).ok().and_then(|strategy| strategy.sharing.stays());
-    match stays {
+    let strategy = notation::strategy(&summary.strategy, []).ok();
+    if strategy.as_ref().is_some_and(|strategy| strategy.grouping.is_some()) {
+        let run = quoted(&summary.directory);
+        return format!(
+            "of branch 0; model-N.safetensors is that of branch N; fedtvd evaluate {run} --clients{data}"
+        );
+    }
+    match strategy.and_then(|strategy| strategy.sharing.stays()) {
         None => format!("fedtvd evaluate {}{data}", quoted(&summary.model)),
         Some(stays) => {
             format!(

@@ -69,6 +69,9 @@ pub(crate) fn leaves(spec: &Spec) -> String {
         Ask::Nothing => {}
         ask => parts.insert(1, format!("{ask}, once")),
     }
+    if recipe.grouping.as_ref().is_some_and(|grouping| grouping.clients_choose()) {
+        parts.push("which of the models it chose".to_owned());
+    }
     let carries = recipe.local.map_or(&[][..], |local| local.needs().carries);
     parts.extend(carries.iter().map(|carried| format!("the change of its vector \"{}\"", carried.name)));
     parts.join("; ")

@@ -3,6 +3,7 @@
 use crate::request::{Failure, quoted};
 use anyhow::{Context, anyhow};
 use fedtvd_core::model::{ModelCard, ModelDefinition, Params};
+use fedtvd_core::rules::Strategy;
 use fedtvd_core::train::{Samples, probabilities};
 use fedtvd_data::set::{Places, named};
 use fedtvd_data::table::Schema;
@@ -113,6 +114,9 @@ impl TrainedModel {
     /// Reads a model; the configuration beside it is used for what its file does not say.
     pub(crate) fn read(model: &Path, config: Option<Config>, places: &Places) -> Result<Self, Failure> {
         let path = file(model)?;
+        if model.is_dir() {
+            one_model(&path)?;
+        }
         let bytes = model_bytes(&path)
             .with_context(|| format!("reading {}", path.display()))
             .map_err(Failure::Request)?;
@@ -149,6 +153,7 @@ impl TrainedModel {
         places: &Places,
     ) -> Result<Self, Failure> {
         let path = run.file("model.safetensors");
+        one_model(&path)?;
         let schema = schema(&path, &[])?;
         let Description { definition, class_names, normal } =
             described(&path, config.clone(), schema.as_ref(), places)?;
@@ -194,12 +199,36 @@ impl TrainedModel {
     }
 }
 
+/// The strategy of the run that a file is in.
+fn strategy_beside(path: &Path) -> Option<Strategy> {
+    let config = Config::parse(&std::fs::read_to_string(path.with_file_name("config.toml")).ok()?).ok()?;
+    Some(Experiment::of(&config).ok()?.run.strategy)
+}
+
+/// The folder of a file, for messages.
+fn folder(path: &Path) -> String {
+    path.parent().map_or_else(String::new, |run| quoted(&run.display().to_string()))
+}
+
+/// Fails if the run that a file is in has several models.
+fn one_model(path: &Path) -> Result<(), Failure> {
+    let Some(strategy) = strategy_beside(path).filter(|strategy| strategy.grouping.is_some()) else {
+        return Ok(());
+    };
+    let run = folder(path);
+    Err(Failure::Request(anyhow!(
+        "{} has a model for each branch; name the file of one, such as {}, or evaluate the one that each client uses: \
+         fedtvd evaluate {run} --clients",
+        strategy.label,
+        path.with_file_name("model-1.safetensors").display()
+    )))
+}
+
 /// Why the model of the run that a file is in is not complete: a part of it stays at each client.
 fn part_of_model(path: &Path) -> Option<Failure> {
-    let config = Config::parse(&std::fs::read_to_string(path.with_file_name("config.toml")).ok()?).ok()?;
-    let strategy = Experiment::of(&config).ok()?.run.strategy;
+    let strategy = strategy_beside(path)?;
     let stays = strategy.sharing.stays()?;
-    let run = path.parent().map_or_else(String::new, |run| quoted(&run.display().to_string()));
+    let run = folder(path);
     Some(Failure::Request(anyhow!(
         "{} has only what clients share: under {} the {stays} stay at each client. To evaluate each client's own model: \
          fedtvd evaluate {run} --clients",

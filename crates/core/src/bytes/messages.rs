@@ -11,7 +11,8 @@ use crate::bytes::writer::Writer;
 use crate::labels::Reference;
 use crate::memory::{Array, Memory};
 use crate::model::{Layout, Params};
-use crate::round::{ClientId, Job, Offer, Profile, Report, State, Upload};
+use crate::round::updates::is_first;
+use crate::round::{Branch, ClientId, Job, Offer, Profile, Report, State, Upload};
 use crate::rules::Extent;
 use crate::stream::Key;
 use crate::train::ClassWeights;
@@ -38,6 +39,11 @@ struct JobHeader {
     clip: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     label_smoothing: Option<f64>,
+    #[serde(default, skip_serializing_if = "is_first")]
+    branch: u32,
+    /// Number of further models.
+    #[serde(default, skip_serializing_if = "is_first")]
+    others: u32,
     reference: Reference,
 }
 
@@ -60,6 +66,9 @@ impl Job {
     fn writer(&self) -> Writer<'_> {
         let mut writer = vectors(&self.offer.params, &self.offer.carried);
         writer.put_memory("own", &self.offer.own);
+        for (place, params) in self.offer.others.iter().enumerate() {
+            writer.put(&other(place), &params.values);
+        }
         writer
     }
 
@@ -77,6 +86,8 @@ impl Job {
             adam,
             clip,
             label_smoothing,
+            branch: offer.branch,
+            others: offer.others.len() as u32,
             reference: offer.reference.clone(),
         }
     }
@@ -91,13 +102,22 @@ impl Job {
             local: local_header::local(parts).map_err(BytesError::Local)?,
             class_weights: header.class_weights,
             reference: header.reference,
+            branch: header.branch,
             params: Arc::new(reader.take_params(layout)?),
+            others: (0..header.others as usize)
+                .map(|place| reader.take_model(&other(place), layout).map(Arc::new))
+                .collect::<Result<_, _>>()?,
             carried: Arc::new(reader.take_carried(layout)?),
             own: Arc::new(reader.take_memory("own")),
         };
         reader.finish()?;
         Ok(Self { client: header.client, key: header.key, accepted: header.accepted, offer: Arc::new(offer) })
     }
+}
+
+/// The name of a further model of a job.
+fn other(place: usize) -> String {
+    format!("other/{place}")
 }
 
 /// A model and its carried vectors.
@@ -154,6 +174,11 @@ impl Memory {
     }
 }
 
+/// The name of a part of a further branch.
+fn part_of(place: usize, part: &str) -> String {
+    format!("branch/{}/{part}", place + 1)
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StateHeader {
@@ -161,6 +186,11 @@ struct StateHeader {
     reference: Reference,
     roster: Vec<Profile>,
     accepted: BTreeMap<ClientId, u32>,
+    /// The parents of the further branches.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    branches: Vec<Option<u32>>,
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    members: BTreeMap<ClientId, u32>,
 }
 
 impl State {
@@ -174,11 +204,23 @@ impl State {
         writer.put_memory("combining", &self.combining);
         writer.put_memory("server", &self.server);
         writer.put_memory("screening", &self.screening);
+        for (place, branch) in self.branches.iter().enumerate() {
+            let name = |part: &str| part_of(place, part);
+            writer.put(&name("model"), &branch.params.values);
+            writer.put_memory(&name("weighting"), &branch.weighting);
+            writer.put_memory(&name("combining"), &branch.combining);
+            writer.put_memory(&name("server"), &branch.server);
+            if branch.parent.is_some() {
+                writer.put(&name("direction"), &branch.direction);
+            }
+        }
         let header = StateHeader {
             round: self.round,
             reference: self.reference.clone(),
             roster: self.roster.clone(),
             accepted: self.accepted.clone(),
+            branches: self.branches.iter().map(|branch| branch.parent).collect(),
+            members: self.members.clone(),
         };
         writer.write("state", &header)
     }
@@ -200,6 +242,11 @@ impl State {
             combining: reader.take_memory("combining"),
             server: reader.take_memory("server"),
             screening: reader.take_memory("screening"),
+            branches: (0..)
+                .zip(header.branches)
+                .map(|(place, parent)| reader.take_branch(place, parent, layout))
+                .collect::<Result<_, _>>()?,
+            members: header.members,
             accepted: header.accepted,
         };
         reader.finish()?;
@@ -209,8 +256,33 @@ impl State {
 
 impl Reader<'_> {
     fn take_params(&mut self, layout: &Arc<Layout>) -> Result<Params, BytesError> {
-        let values = self.take_f32("model", layout.len())?;
+        self.take_model("model", layout)
+    }
+
+    fn take_model(&mut self, name: &str, layout: &Arc<Layout>) -> Result<Params, BytesError> {
+        let values = self.take_f32(name, layout.len())?;
         Ok(Params { layout: Arc::clone(layout), values })
+    }
+
+    /// The further branch at this place of a state.
+    fn take_branch(
+        &mut self,
+        place: usize,
+        parent: Option<u32>,
+        layout: &Arc<Layout>,
+    ) -> Result<Branch, BytesError> {
+        let name = |part: &str| part_of(place, part);
+        Ok(Branch {
+            params: Arc::new(self.take_model(&name("model"), layout)?),
+            weighting: self.take_memory(&name("weighting")),
+            combining: self.take_memory(&name("combining")),
+            server: self.take_memory(&name("server")),
+            direction: match parent {
+                Some(_) => self.take_f32(&name("direction"), layout.trainable())?,
+                None => Vec::new(),
+            },
+            parent,
+        })
     }
 
     /// Carried vectors are as long as the trainable part or as the buffers; the round checks which.

@@ -102,7 +102,8 @@ mod tests {
         let params = Params { layout: Arc::new(Layout::vector(3)), values: vec![1.0, -2.0, 0.5] };
         let mut carried = Memory::default();
         carried.put("control", vec![4.0f32, 5.0, 6.0]);
-        let report = Report { round: 2, steps: 1, reach: 0.1, losses: [1.0, 0.5], remembers: true };
+        let report =
+            Report { round: 2, steps: 1, reach: 0.1, losses: [1.0, 0.5], remembers: true, branch: 0 };
         let upload = Upload { client: 7, params, carried, report };
         let bytes = upload.to_bytes();
         (upload, bytes)

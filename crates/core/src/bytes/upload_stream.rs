@@ -148,7 +148,9 @@ mod tests {
             local: Local::default(),
             class_weights: Default::default(),
             reference: Reference::uniform(2),
+            branch: 0,
             params: Arc::new(params),
+            others: Vec::new(),
             carried: Arc::default(),
             own: Arc::default(),
         };
@@ -159,7 +161,8 @@ mod tests {
         let params = Params { layout: Arc::new(Layout::vector(3)), values: vec![1.0, -2.0, 4.5] };
         let mut carried = Memory::default();
         carried.put("control", vec![4.0f32, 5.0, 6.0]);
-        let report = Report { round: 2, steps: 1, reach: 0.01, losses: [1.0, 0.5], remembers: true };
+        let report =
+            Report { round: 2, steps: 1, reach: 0.01, losses: [1.0, 0.5], remembers: true, branch: 0 };
         Upload { client: 7, params, carried, report }
     }
 

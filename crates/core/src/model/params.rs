@@ -23,6 +23,11 @@ impl Params {
     /// running mean 0 and variance 1. Every tensor draws from its own stream. A model that is not a network gets its initial
     /// values from its backend; here they are 0.
     pub fn initial(layout: Arc<Layout>, seed: u64) -> Self {
+        Self::initial_of(layout, seed, 0)
+    }
+
+    /// The initial model of a branch; each has numbers of its own.
+    pub fn initial_of(layout: Arc<Layout>, seed: u64, branch: u32) -> Self {
         let mut params = Self::zeros(layout);
         let mut bound = 0.0;
         for (number, tensor) in params.layout.tensors().iter().enumerate() {
@@ -34,7 +39,7 @@ impl Params {
                         let fan_in: usize = tensor.shape[1..].iter().product();
                         bound = 1.0 / (fan_in as f64).sqrt();
                     }
-                    let mut stream = Key::of(seed).at(Purpose::Init, 0, number as u32).stream(0);
+                    let mut stream = Key::of(seed).at(Purpose::Init, branch, number as u32).stream(0);
                     values.fill_with(|| ((2.0 * stream.unit() - 1.0) * bound) as f32);
                 }
                 Role::Scale | Role::RunningVariance => values.fill(1.0),

@@ -72,7 +72,10 @@ impl Inspection {
     /// Checks the report of a client with `size` samples; its values follow.
     pub fn new(needs: &Needs, size: u64, job: &Job, report: Report) -> Result<Self, ClientFailure> {
         check_report(needs.mu, size, job, &report)?;
-        let base = Arc::clone(&job.offer.params);
+        let (offer, got) = (&job.offer, report.branch);
+        let (first, last) = (offer.branch, offer.branch + offer.others.len() as u32);
+        let base = offer.model(got).ok_or(ClientFailure::WrongBranch { got, first, last })?;
+        let base = Arc::clone(base);
         let layout = &base.layout;
         let carried = needs.carries.iter();
         let carried = carried.map(|carried| (UpdatePart::Carried(carried.name), carried.extent.len(layout)));

@@ -6,24 +6,26 @@ use crate::model::{Layout, Params};
 use crate::round::screening::{Decision, Norms, screen};
 use crate::round::updates::AcceptedClient;
 use crate::round::{
-    Accepted, Checked, ClientFailure, ClientRecord, Job, Mode, Profile, ReadFailure, Report, RoundRecord,
-    Run, State, UpdatePart, Updates, needed,
+    Accepted, BranchRecord, Checked, ClientFailure, ClientId, ClientRecord, Drift, Job, Mode, Parted,
+    Profile, ReadFailure, Report, RoundRecord, Run, State, UpdatePart, Updates, needed,
 };
-use crate::round::{finite, hardened, quorum, statistics};
-use crate::rules::{Carried, Extent, Step};
+use crate::round::{branches, finite, hardened, quorum, statistics};
+use crate::rules::{BranchRound, Carried, Extent, Step};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// The state after the round, and the record of the round.
 ///
 /// Every update was checked completely on arrival, before it can be aggregated. A failed or rejected client is data.
-/// Below the quorum the model stays unchanged, and so does the entire state if any value of the next one is not finite.
+/// Each branch weighs and combines its own updates. Below the quorum all models stay unchanged, and a branch stays as it was if any
+/// value of its next state is not finite.
 pub fn close(
     run: &Run,
     state: &State,
     jobs: &[Job],
     updates: &dyn Updates,
 ) -> Result<(State, RoundRecord), ReadFailure> {
-    let mut unchanged = State { round: state.round + 1, ..state.clone() };
+    let mut next = State { round: state.round + 1, ..state.clone() };
     let mut record = RoundRecord::new(state);
     let mut candidates = Vec::new();
     for job in jobs {
@@ -34,14 +36,15 @@ pub fn close(
             Ok(index) => updates.outcomes()[index].answer.clone(),
         };
         if answer.as_ref().is_err_and(ClientFailure::is_lost_own_part) {
-            unchanged.accepted.remove(&job.client);
+            next.accepted.remove(&job.client);
         }
         if let (Ok(index), Ok(checked)) = (place, &answer) {
-            candidates.push(Candidate { index, profile, checked: checked.clone(), factor: 1.0 });
+            let place = record.clients.len();
+            candidates.push(Candidate { index, place, profile, checked: checked.clone(), factor: 1.0 });
         }
         record.clients.push(ClientRecord::new(profile, &state.reference, job, answer));
     }
-    let mut next = unchanged.clone();
+    let before = next.screening.clone();
     let arrived = candidates.len();
     let counted = screened(run, candidates, &mut next.screening, &mut record);
     let needed = needed(run, state.roster.len(), jobs.len());
@@ -51,54 +54,148 @@ pub fn close(
         record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", counted.len()));
         // Norms that have grown must enter the history, or the same updates would be rejected for ever; those of a round
         // with too few answers must not.
-        let screening = if arrived < quorum { unchanged.screening } else { next.screening };
-        return Ok((State { screening, ..unchanged }, record));
+        if arrived < quorum {
+            next.screening = before;
+        }
+        record.branches = branch_records(run, &next);
+        return Ok((next, record));
     }
+    let mut by_branch: BTreeMap<u32, Vec<Candidate<'_>>> = BTreeMap::new();
+    for candidate in counted {
+        by_branch.entry(candidate.checked.report().branch).or_default().push(candidate);
+    }
+    let mut closed = BTreeMap::new();
+    for (branch, clients) in by_branch {
+        let mut after = next.clone();
+        let found = close_branch(run, state, branch, &clients, updates, &mut after, &mut record)?;
+        if found.unchanged.is_none() {
+            next = after;
+        }
+        closed.insert(branch, found);
+    }
+    record.discarded = closed.values().any(|found| found.discarded);
+    if closed.values().all(|found| found.unchanged.is_some()) {
+        next.screening = before;
+        let reasons = closed.values().filter_map(|found| found.unchanged.clone());
+        record.unchanged = Some(reasons.collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>().join("; "));
+    }
+    record.branches = branch_records(run, &next);
+    if run.strategy.grouping.is_none() {
+        record.drift = closed.remove(&0).and_then(|only| only.drift);
+    }
+    for own in &mut record.branches {
+        if let Some(found) = closed.remove(&own.branch) {
+            (own.drift, own.parted, own.unchanged) = (found.drift, found.parted, found.unchanged);
+        }
+    }
+    Ok((next, record))
+}
+
+/// The records of the branches, if the strategy has several models.
+fn branch_records(run: &Run, state: &State) -> Vec<BranchRecord> {
+    run.strategy.grouping.as_ref().map_or_else(Vec::new, |_| state.branch_records())
+}
+
+/// What a round did to one branch.
+#[derive(Default)]
+struct ClosedBranch {
+    /// Why its model and memories stay as they were, if they do.
+    unchanged: Option<String>,
+    /// Whether that is because its next value would not have been finite.
+    discarded: bool,
+    drift: Option<Drift>,
+    parted: Option<Parted>,
+}
+
+impl ClosedBranch {
+    fn unchanged(why: String) -> Self {
+        Self { unchanged: Some(why), ..Self::default() }
+    }
+}
+
+/// Weighs and combines the updates of one branch, and changes `next` where it changes anything.
+fn close_branch(
+    run: &Run,
+    state: &State,
+    branch: u32,
+    counted: &[Candidate<'_>],
+    updates: &dyn Updates,
+    next: &mut State,
+    record: &mut RoundRecord,
+) -> Result<ClosedBranch, ReadFailure> {
     let profiles: Vec<&Profile> = counted.iter().map(|candidate| candidate.profile).collect();
+    let places: Vec<usize> = counted.iter().map(|candidate| candidate.place).collect();
+    let norms: Vec<f64> = counted.iter().map(Candidate::norm).collect();
+    let reports: Vec<Report> = counted.iter().map(|candidate| candidate.checked.report()).collect();
+    if run.strategy.grouping.is_some() {
+        places.iter().for_each(|&place| record.clients[place].branch = Some(branch));
+    }
+    let children = state.children(branch);
+    let here = state.focused(branch);
+    let greatest_reach = hardened::greatest_reach(run, &reports);
+    let accepted = |weights| {
+        let clients = counted.iter().map(|&Candidate { index, factor, .. }| AcceptedClient { index, factor });
+        Accepted::new(updates, clients.collect(), reports.clone(), greatest_reach, &here.params, weights)
+    };
+    if run.strategy.needs().remembers {
+        next.accepted.extend(profiles.iter().map(|profile| (profile.client, state.round)));
+    }
+    if let Some(children) = children {
+        let directions = children.map(|child| state.branches[child as usize - 1].direction.as_slice());
+        let found = branches::placed(&here.params, &mut accepted(&[]), directions)?;
+        next.members
+            .extend(profiles.iter().zip(found).map(|(profile, child)| (profile.client, children[child])));
+        return Ok(ClosedBranch::default());
+    }
+    next.swap(branch);
     let weighting = run.strategy.weighting.as_ref();
     let shares = hardened::shares(weighting, run.mode, &profiles, &state.reference, &mut next.weighting);
     let (weighty, least) = (weighty(&shares.weight), run.strategy.combine.least_clients());
     if weighty < least {
-        record.unchanged = Some(format!("{weighty} of {least} needed updates have a weight"));
-        return Ok((unchanged, record));
+        return Ok(ClosedBranch::unchanged(format!("{weighty} of {least} needed updates have a weight")));
     }
-    let reports: Vec<Report> = counted.iter().map(|candidate| candidate.checked.report()).collect();
-    let greatest_reach = hardened::greatest_reach(run, &reports);
-    let mut accepted = Accepted::new(
-        updates,
-        counted.iter().map(|&Candidate { index, factor, .. }| AcceptedClient { index, factor }).collect(),
-        reports,
-        greatest_reach,
-        &state.params,
-        &shares.weight,
-    );
+    let mut accepted = accepted(&shares.weight);
     let combined =
-        run.strategy.combine.combine(&state.params, &mut accepted, &shares.weight, &mut next.combining)?;
-    let norms: Vec<f64> = counted.iter().map(Candidate::norm).collect();
-    let roster_change = roster_change(run, state, &profiles, &mut accepted)?;
+        run.strategy.combine.combine(&here.params, &mut accepted, &shares.weight, &mut next.combining)?;
+    let drift = accepted.drift();
+    record.locate(&places, &accepted.distances());
+    if let Some(grouping) = &run.strategy.grouping {
+        let (round, weights) = (record.round, shares.weight.as_slice());
+        let mut found =
+            BranchRound { round, base: &here.params, accepted: &mut accepted, weights, norms: &norms };
+        if let Some(split) = grouping.split(&mut found)? {
+            let [one, other] = &split.parts;
+            let directions = [
+                branches::direction(&here.params, &mut accepted, &norms, one)?,
+                branches::direction(&here.params, &mut accepted, &norms, other)?,
+            ];
+            // The updates are not combined, so that what the rule remembers of them does not count either.
+            next.combining.clone_from(&here.combining);
+            let clients: Vec<ClientId> = profiles.iter().map(|profile| profile.client).collect();
+            let parted = next.part(branch, &split, &clients, directions);
+            next.swap(branch);
+            return Ok(ClosedBranch { drift, parted: Some(parted), ..ClosedBranch::default() });
+        }
+        next.members.extend(profiles.iter().map(|profile| (profile.client, branch)));
+    }
+    let roster_change = roster_change(run, &here, &profiles, &mut accepted)?;
     let step = |aggregate| Step {
-        base: state.params.trainable(),
+        base: here.params.trainable(),
         aggregate,
         weights: &combined.counted,
         norms: &norms,
         limit: hardened::step_limit(run.mode, &norms),
         roster_change: &roster_change,
     };
-    next.params = Arc::new(moved(run, &state.params.layout, &combined.values, step, &mut next.server));
-    next.carried = Arc::new(carried(run, state, &profiles, &mut accepted)?);
+    next.params = Arc::new(moved(run, &here.params.layout, &combined.values, step, &mut next.server));
+    next.carried = Arc::new(carried(run, &here, &profiles, &mut accepted)?);
     statistics::fill_buffers(Arc::make_mut(&mut next.params), &run.strategy.needs(), &next.carried);
-    record.drift = accepted.drift();
-    record.locate(&accepted.distances());
-    if let Err(flaw) = finite::check(&next) {
-        record.unchanged = Some(flaw.to_string());
-        record.discarded = true;
-        return Ok((unchanged, record));
+    if let Err(flaw) = finite::check(next) {
+        return Ok(ClosedBranch { discarded: true, drift, ..ClosedBranch::unchanged(flaw.to_string()) });
     }
-    if run.strategy.needs().remembers {
-        next.accepted.extend(profiles.iter().map(|profile| (profile.client, state.round)));
-    }
-    record.count(&shares, &combined.counted);
-    Ok((next, record))
+    next.swap(branch);
+    record.count(&places, &shares, &combined.counted);
+    Ok(ClosedBranch { drift, ..ClosedBranch::default() })
 }
 
 /// Number of clients with a weight.
@@ -110,6 +207,8 @@ fn weighty(weights: &[f64]) -> usize {
 struct Candidate<'a> {
     /// Its place among the outcomes.
     index: usize,
+    /// Its place in the round's record.
+    place: usize,
     profile: &'a Profile,
     checked: Checked,
     /// The factor of screening on its changes.

@@ -35,6 +35,16 @@ pub enum ClientFailure {
         /// The round that is open.
         expected: u32,
     },
+    /// The update belongs to a model that the job did not bring.
+    #[error("the update is for the model of branch {got}; its job brought {}", offered(*.first, *.last))]
+    WrongBranch {
+        /// The branch it names.
+        got: u32,
+        /// The first branch of the job.
+        first: u32,
+        /// The last one.
+        last: u32,
+    },
     /// A part has the wrong length.
     #[error("{part} has {got} numbers; this model has {expected}")]
     WrongShape {
@@ -114,6 +124,10 @@ impl From<TrainFailure> for ClientFailure {
     fn from(failure: TrainFailure) -> Self {
         Self::Training(failure.to_string())
     }
+}
+
+fn offered(first: u32, last: u32) -> String {
+    if first == last { format!("branch {first}") } else { format!("branches {first} to {last}") }
 }
 
 /// Why a reach is impossible, given the least and the greatest one; there is none if no step leads away from the start.

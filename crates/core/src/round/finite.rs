@@ -74,6 +74,8 @@ mod tests {
             combining: Memory::default(),
             server: Memory::default(),
             screening: Memory::default(),
+            branches: Vec::new(),
+            members: BTreeMap::new(),
             accepted: BTreeMap::new(),
         }
     }

@@ -59,12 +59,26 @@ pub struct Offer {
     pub class_weights: ClassWeights,
     /// The reference label distribution Q, for losses that use it.
     pub reference: Reference,
+    /// The branch of the model.
+    pub branch: u32,
     /// The global model: the tensors that travel.
     pub params: Arc<Params>,
+    /// The models of the branches after it, if the client chooses among several.
+    pub others: Vec<Arc<Params>>,
     /// Vectors sent along with the model.
     pub carried: Arc<Memory>,
     /// Initial values of the tensors that stay at clients, for a client's first job; empty otherwise, and if all travel.
     pub own: Arc<Memory>,
+}
+
+impl Offer {
+    /// The model of this branch, if it is offered.
+    pub fn model(&self, branch: u32) -> Option<&Arc<Params>> {
+        match branch.checked_sub(self.branch)? {
+            0 => Some(&self.params),
+            place => self.others.get(place as usize - 1),
+        }
+    }
 }
 
 /// The name of a client's own tensors, in its memory and in [`Offer::own`].

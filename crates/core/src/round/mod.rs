@@ -4,6 +4,7 @@
 pub(crate) mod acceptance;
 pub(crate) mod assessment;
 pub(crate) mod balanced;
+pub(crate) mod branches;
 pub(crate) mod close;
 pub(crate) mod drift;
 pub mod enrolment;
@@ -29,6 +30,7 @@ pub(crate) mod validation;
 pub use acceptance::{Checked, Inspection, check};
 pub use assessment::{Assessment, ClientEvaluation};
 pub use balanced::Balanced;
+pub use branches::{Branch, BranchRecord, Parted};
 pub use close::close;
 pub use drift::Drift;
 pub use enrolment::Refusal;

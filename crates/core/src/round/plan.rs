@@ -2,6 +2,7 @@
 
 use crate::round::{ClientId, Job, Offer, Profile, Run, State};
 use crate::stream::{Key, Purpose};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The jobs of the next round, in client order.
@@ -12,13 +13,30 @@ pub fn plan(run: &Run, state: &State) -> Vec<Job> {
 /// A job for each of these clients, with keys for this purpose. Clients that remember none of their own tensors get the
 /// initial values.
 fn jobs(run: &Run, state: &State, clients: Vec<ClientId>, purpose: Purpose) -> Vec<Job> {
+    let mut offers = BTreeMap::new();
+    let job = |client| {
+        let accepted = state.accepted.get(&client).copied();
+        let branch = if run.strategy.clients_choose() { 0 } else { state.branch_of(client) };
+        let [first, later] = offers.entry(branch).or_insert_with(|| offers_of(run, state, branch));
+        let offer = Arc::clone(if accepted.is_some() { later } else { first });
+        Job { client, key: Key::of(run.seed).at(purpose, state.round, client), accepted, offer }
+    };
+    clients.into_iter().map(job).collect()
+}
+
+/// What clients of a branch receive that remember none of their own tensors, and what the others do. If clients choose, it
+/// has the models of all branches.
+fn offers_of(run: &Run, state: &State, branch: u32) -> [Arc<Offer>; 2] {
+    let mut models = state.models().skip(branch as usize).map(Arc::clone);
     let first = Arc::new(Offer {
         round: state.round,
         strategy: run.strategy.label.clone(),
         local: run.local.in_round(state.round),
         class_weights: run.class_weights.clone(),
         reference: state.reference.clone(),
-        params: Arc::clone(&state.params),
+        branch,
+        params: models.next().expect("clients are in branches that exist"),
+        others: if run.strategy.clients_choose() { models.collect() } else { Vec::new() },
         carried: Arc::clone(&state.carried),
         own: Arc::clone(&state.own),
     });
@@ -26,12 +44,7 @@ fn jobs(run: &Run, state: &State, clients: Vec<ClientId>, purpose: Purpose) -> V
         true => Arc::clone(&first),
         false => Arc::new(Offer { own: Arc::default(), ..Offer::clone(&first) }),
     };
-    let job = |client| {
-        let accepted = state.accepted.get(&client).copied();
-        let offer = Arc::clone(if accepted.is_some() { &later } else { &first });
-        Job { client, key: Key::of(run.seed).at(purpose, state.round, client), accepted, offer }
-    };
-    clients.into_iter().map(job).collect()
+    [first, later]
 }
 
 /// What each of these clients needs to make the model that it uses itself, after the round that led to this state.

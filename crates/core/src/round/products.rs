@@ -87,6 +87,17 @@ impl Products {
         square.max(0.0).sqrt()
     }
 
+    /// ⟨x_i, x_j⟩.
+    pub(crate) fn product(&self, i: usize, j: usize) -> f64 {
+        self.row(i)[j]
+    }
+
+    /// The cosine of the angle between two changes; 0 if one of them is 0.
+    pub(crate) fn cosine(&self, i: usize, j: usize) -> f64 {
+        let norms = (self.row(i)[i] * self.row(j)[j]).sqrt();
+        if norms > 0.0 { self.row(i)[j] / norms } else { 0.0 }
+    }
+
     fn row(&self, i: usize) -> &[f64] {
         &self.values[i * self.points..(i + 1) * self.points]
     }

@@ -2,7 +2,8 @@
 
 use crate::labels::{Reference, Statistic, tvd};
 use crate::round::{
-    Balanced, Checked, ClientFailure, ClientId, Drift, Job, MissedClass, Personal, Profile, State, Validation,
+    Balanced, BranchRecord, Checked, ClientFailure, ClientId, Drift, Job, MissedClass, Personal, Profile,
+    State, Validation,
 };
 use crate::rules::Shares;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -55,9 +56,10 @@ pub struct RoundRecord {
     pub model_hash: String,
     /// A short hash of every tensor.
     pub tensor_hashes: Vec<String>,
-    /// Effective number of clients, 1 / Σ s², of the weights s with which they entered the aggregate.
+    /// Effective number of clients, 1 / Σ s², of the weights s with which they entered the aggregate; with several models the
+    /// sum over them.
     pub effective_clients: Option<f64>,
-    /// How far the clients' models drifted apart.
+    /// How far the clients' models drifted apart; null with several models, each of which has its own.
     #[serde(default)]
     pub drift: Option<Drift>,
     /// Why the model stayed unchanged, if it did.
@@ -83,6 +85,9 @@ pub struct RoundRecord {
     /// Per-client accuracy, on each client's label distribution, if asked for.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub client_accuracy: Option<Spread>,
+    /// The models and their clients, for strategies with several models: `accuracy` is null then.
+    #[serde(skip_serializing_if = "Vec::is_empty", default)]
+    pub branches: Vec<BranchRecord>,
     /// The clients of the cohort, by id.
     pub clients: Vec<ClientRecord>,
 }
@@ -94,6 +99,9 @@ pub struct ClientRecord {
     pub client: ClientId,
     /// Its number of training samples.
     pub size: u64,
+    /// The branch whose model it trained, for strategies with several models; null if its update was not used.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub branch: Option<u32>,
     /// Total variation distance of its labels to the reference, by the statistic that it reported; if that does not say it,
     /// a simulation computes it from the client's data, and in a federation it is null.
     pub tvd: Option<f64>,
@@ -163,23 +171,22 @@ impl RoundRecord {
         Self { round: state.round + 1, roster: Some(state.roster.len()), ..Self::default() }
     }
 
-    /// Records the weight of each accepted client, and the one with which it entered the aggregate.
-    pub(crate) fn count(&mut self, shares: &Shares, entered: &[f64]) {
-        let accepted = self.clients.iter_mut().filter(|client| client.failure.is_none());
-        for (k, client) in accepted.enumerate() {
+    /// Records the weight of each accepted client of a branch, and the one with which it entered the aggregate.
+    pub(crate) fn count(&mut self, places: &[usize], shares: &Shares, entered: &[f64]) {
+        for (k, &place) in places.iter().enumerate() {
+            let client = &mut self.clients[place];
             client.quality_share = shares.quality.as_ref().map(|quality| quality[k]);
             client.size_share = Some(shares.size[k]);
             client.weight = Some(shares.weight[k]);
             client.entered_weight = Some(entered[k]).filter(|_| entered != shares.weight);
         }
-        self.effective_clients = Some(effective(entered));
+        self.effective_clients = Some(self.effective_clients.unwrap_or_default() + effective(entered));
     }
 
-    /// Records the distance of each accepted client.
-    pub(crate) fn locate(&mut self, distances: &[Option<f64>]) {
-        let accepted = self.clients.iter_mut().filter(|client| client.failure.is_none());
-        for (client, distance) in accepted.zip(distances) {
-            client.distance = distance.filter(|distance| distance.is_finite());
+    /// Records the distance of each accepted client of a branch.
+    pub(crate) fn locate(&mut self, places: &[usize], distances: &[Option<f64>]) {
+        for (&place, distance) in places.iter().zip(distances) {
+            self.clients[place].distance = distance.filter(|distance| distance.is_finite());
         }
     }
 }
@@ -195,6 +202,7 @@ impl ClientRecord {
         Self {
             client: profile.client,
             size: profile.size,
+            branch: None,
             tvd: match &profile.statistic {
                 Statistic::Distance(distance) => Some(*distance),
                 Statistic::Histogram(counts) => Some(tvd(counts, reference)),

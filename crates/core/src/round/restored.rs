@@ -30,6 +30,24 @@ pub enum Misfit {
     /// No initial values for the tensors that stay at clients.
     #[error("the initial values of the clients' {0} are missing")]
     NoOwnPart(&'static str),
+    /// Models that no rounds of the strategy could have left.
+    #[error("its {got} models cannot have come from the {began} with which the strategy begins")]
+    Branches {
+        /// Number of models.
+        got: u32,
+        /// Number of models at the beginning.
+        began: u32,
+    },
+    /// A client in a branch that does not exist.
+    #[error("client {client} is in branch {branch}, and there are {count} branches")]
+    Member {
+        /// The client.
+        client: ClientId,
+        /// Its branch.
+        branch: u32,
+        /// Number of branches.
+        count: u32,
+    },
     /// A value that no round could have left.
     #[error("a value is not finite: {0}")]
     NotFinite(#[from] NotFinite),
@@ -52,9 +70,37 @@ pub fn check(run: &Run, state: &State) -> Result<(), Misfit> {
     if let Some(stays) = run.strategy.sharing.stays().filter(|_| state.own.is_empty()) {
         return Err(Misfit::NoOwnPart(stays));
     }
-    vectors("the combination's vector", &state.combining, layout.trainable())?;
-    vectors("the server's vector", &state.server, layout.trainable())?;
-    Ok(finite::check(state)?)
+    branches(run, state)?;
+    for branch in 0..state.branch_count() {
+        let state = state.focused(branch);
+        vectors("the combination's vector", &state.combining, layout.trainable())?;
+        vectors("the server's vector", &state.server, layout.trainable())?;
+        finite::check(&state)?;
+    }
+    Ok(())
+}
+
+/// Checks that there are the models of the beginning, that the others came from earlier ones by partings, and that the branches
+/// of all clients exist.
+fn branches(run: &Run, state: &State) -> Result<(), Misfit> {
+    let count = state.branch_count();
+    let began = run.strategy.models() as u32;
+    let tree = run.strategy.grouping.as_ref().is_some_and(|grouping| !grouping.clients_choose());
+    let at_place = |branch: u32| match state.parent(branch) {
+        None => branch < began,
+        Some(parent) => tree && branch >= began && parent < branch,
+    };
+    if count < began || !(1..count).all(at_place) {
+        return Err(Misfit::Branches { got: count, began });
+    }
+    let siblings = |parent| (1..count).filter(|branch| state.parent(*branch) == Some(parent)).count();
+    if !(0..count).all(|parent| matches!(siblings(parent), 0 | 2)) {
+        return Err(Misfit::Branches { got: count, began });
+    }
+    match state.members.iter().find(|(_, branch)| **branch >= count) {
+        Some((&client, &branch)) => Err(Misfit::Member { client, branch, count }),
+        None => Ok(()),
+    }
 }
 
 fn vectors(owner: &'static str, memory: &Memory, want: usize) -> Result<(), Misfit> {

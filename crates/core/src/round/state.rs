@@ -5,7 +5,7 @@ use crate::memory::Memory;
 use crate::model::Params;
 use crate::round::enrolment;
 use crate::round::job::OWN;
-use crate::round::{ClientId, Profile, Refusal, Stratum};
+use crate::round::{Branch, ClientId, Profile, Refusal, Stratum};
 use crate::rules::{Carried, Extent, Strategy};
 use crate::train::{ClassWeights, Local};
 use serde::{Deserialize, Serialize};
@@ -86,6 +86,10 @@ pub struct State {
     pub server: Memory,
     /// Memory of the screening: norms of recent updates.
     pub screening: Memory,
+    /// The models of further branches; model and memories of the first are those above.
+    pub branches: Vec<Branch>,
+    /// The branch of each client that has taken part, for strategies with several models.
+    pub members: BTreeMap<ClientId, u32>,
     /// The last accepted round of each client, for strategies whose clients keep a memory.
     pub accepted: BTreeMap<ClientId, u32>,
 }
@@ -98,6 +102,19 @@ impl State {
         if !parts.all_travel() {
             own.put(OWN, parts.own_of(&whole));
         }
+        let further = (1..run.strategy.models() as u32)
+            .map(|branch| {
+                let whole = Params::initial_of(Arc::clone(&whole.layout), run.seed, branch);
+                Branch {
+                    params: Arc::new(parts.shared_of(whole)),
+                    weighting: Memory::default(),
+                    combining: Memory::default(),
+                    server: Memory::default(),
+                    parent: None,
+                    direction: Vec::new(),
+                }
+            })
+            .collect();
         let params = parts.shared_of(whole);
         Self {
             round: 0,
@@ -110,6 +127,8 @@ impl State {
             combining: Memory::default(),
             server: Memory::default(),
             screening: Memory::default(),
+            branches: further,
+            members: BTreeMap::new(),
             accepted: BTreeMap::new(),
         }
     }

@@ -21,6 +21,15 @@ pub struct Report {
     pub losses: [f64; 2],
     /// Whether the client had the memory named in its job; true if there is nothing to remember.
     pub remembers: bool,
+    /// The branch whose model it trained; 0 if there is only one.
+    #[serde(default, skip_serializing_if = "is_first")]
+    pub branch: u32,
+}
+
+/// Whether a branch is the first: then it is left out, so that the bytes of strategies with one model stay as they were.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+pub(crate) fn is_first(branch: &u32) -> bool {
+    *branch == 0
 }
 
 /// What a client sends back.

@@ -1,6 +1,7 @@
 //! The rules of a strategy, the definition of a method, and how the names of methods combine
 //! (`fedprox+fedtvd:lambda=0.25`).
 
+pub(crate) mod grouping;
 pub mod notation;
 pub(crate) mod outside;
 pub(crate) mod personal;
@@ -8,6 +9,7 @@ pub(crate) mod questions;
 pub(crate) mod recipe;
 pub(crate) mod spec;
 
+pub use grouping::{BranchRound, Grouping, Split};
 pub use notation::NotationError;
 pub use outside::{Build, Origin, Outside};
 pub use personal::{OwnModel, OwnTask, Personal, Sharing};

@@ -3,7 +3,7 @@
 use crate::labels::Ask;
 use crate::model::{Layout, Parts};
 use crate::rules::{
-    Combine, LocalRule, Loss, Needs, Outside, Personal, Selection, ServerRule, Sharing, Weighting,
+    Combine, Grouping, LocalRule, Loss, Needs, Outside, Personal, Selection, ServerRule, Sharing, Weighting,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -27,6 +27,8 @@ pub struct Recipe {
     pub sharing: Option<Arc<dyn Sharing>>,
     /// Which model a client itself uses.
     pub personal: Option<Arc<dyn Personal>>,
+    /// Which clients share a model.
+    pub grouping: Option<Arc<dyn Grouping>>,
     /// The methods from outside that it is made of.
     pub outside: Vec<Outside>,
 }
@@ -50,6 +52,8 @@ pub enum Rule {
     Sharing,
     /// [`Recipe::personal`].
     Personal,
+    /// [`Recipe::grouping`].
+    Grouping,
 }
 
 impl fmt::Display for Rule {
@@ -63,6 +67,7 @@ impl fmt::Display for Rule {
             Self::Selection => "client selection",
             Self::Sharing => "which tensors travel",
             Self::Personal => "which model a client itself uses",
+            Self::Grouping => "which clients share a model",
         })
     }
 }
@@ -79,6 +84,7 @@ impl Recipe {
             self.selection.is_some().then_some(Rule::Selection),
             self.sharing.is_some().then_some(Rule::Sharing),
             self.personal.is_some().then_some(Rule::Personal),
+            self.grouping.is_some().then_some(Rule::Grouping),
         ];
         brought.into_iter().flatten().collect()
     }
@@ -107,6 +113,7 @@ impl Recipe {
             selection: self.selection.or(other.selection),
             sharing: self.sharing.or(other.sharing),
             personal: self.personal.or(other.personal),
+            grouping: self.grouping.or(other.grouping),
             outside: [self.outside, other.outside].concat(),
         }
     }
@@ -133,6 +140,8 @@ pub struct Strategy {
     pub sharing: Arc<dyn Sharing>,
     /// Which model a client itself uses; `None` for the shared one, or the one that the local rule keeps.
     pub personal: Option<Arc<dyn Personal>>,
+    /// Which clients share a model; `None` for one model for all.
+    pub grouping: Option<Arc<dyn Grouping>>,
     /// The methods from outside that it is made of.
     pub outside: Vec<Outside>,
 }
@@ -164,7 +173,20 @@ impl Strategy {
 
     /// Whether clients use models of their own.
     pub fn is_personal(&self) -> bool {
-        self.personal.is_some() || self.sharing.stays().is_some() || self.local.needs().own_model
+        self.personal.is_some()
+            || self.sharing.stays().is_some()
+            || self.local.needs().own_model
+            || self.grouping.is_some()
+    }
+
+    /// Number of models before the first round.
+    pub fn models(&self) -> usize {
+        self.grouping.as_ref().map_or(1, |grouping| grouping.models())
+    }
+
+    /// Whether each client chooses the model that it trains.
+    pub fn clients_choose(&self) -> bool {
+        self.grouping.as_ref().is_some_and(|grouping| grouping.clients_choose())
     }
 
     /// Whether all clients must be enrolled before the first round, because sums over all of them are kept.

@@ -126,7 +126,7 @@ fn check_combine(combine: &dyn Combine) -> Result<(), Breach> {
     let base = Params { layout, values: vec![0.5, -1.0, 2.0, 0.0, 0.25, 1.0] };
     let models =
         Models((1..=5u8).map(|k| base.values.iter().map(|w| w + 0.1 * f32::from(k)).collect()).collect());
-    let report = Report { round: 0, steps: 10, reach: 0.1, losses: [1.0, 0.5], remembers: true };
+    let report = Report { round: 0, steps: 10, reach: 0.1, losses: [1.0, 0.5], remembers: true, branch: 0 };
     let weights = [0.1, 0.3, 0.2, 0.3, 0.1];
     let combined = || {
         let clients = (0..models.0.len()).map(|index| AcceptedClient { index, factor: 1.0 }).collect();

@@ -61,6 +61,7 @@ pub(crate) fn complete(recipe: Recipe, label: String) -> Strategy {
         selection: recipe.selection.unwrap_or_else(|| Arc::new(Random)),
         sharing: recipe.sharing.unwrap_or_else(|| Arc::new(Everything)),
         personal: recipe.personal,
+        grouping: recipe.grouping,
         outside: recipe.outside,
     }
 }

@@ -56,6 +56,7 @@ pub(super) const SPEC: Spec = Spec {
             "its server state is the sum of the clients' changes, and the model must move by their weighted mean",
         ),
         (Rule::Sharing, "its server state is a sum over the clients' changes of every trainable tensor"),
+        (Rule::Grouping, "its server state is a sum over all clients, who must train the same model"),
     ],
     lacks: &[
         (Property::AgreesOnEqualClients, "the server goes beyond the clients' mean by their changes so far"),

@@ -7,6 +7,7 @@ mod adaptive;
 mod balanced;
 mod bn_scaffold;
 mod centred_clipping;
+mod cfl;
 mod complete;
 mod contract;
 mod ditto;
@@ -29,6 +30,7 @@ mod fedtvd_released;
 mod fedyogi;
 mod finetune;
 mod geometric_median;
+mod ifca;
 mod joint;
 mod krum;
 mod median;
@@ -76,4 +78,6 @@ pub const ALL: &[&Spec] = &[
     &ditto::SPEC,
     &finetune::SPEC,
     &prior::SPEC,
+    &cfl::SPEC,
+    &ifca::SPEC,
 ];

@@ -32,12 +32,13 @@ pub(super) const DAMPING: Param = Param::number(
     "factor on the correction of the gradient: 1 is the paper's, 0 trains without correction",
 );
 
-pub(super) const KEEPS: [(Rule, &str); 2] = [
+pub(super) const KEEPS: [(Rule, &str); 3] = [
     (
         Rule::Combine,
         "its control variate is the weighted mean of the clients' changes, and the model must move by the same mean",
     ),
     (Rule::Sharing, "its control variate corrects the gradient of every trainable tensor"),
+    (Rule::Grouping, "its control variate is a mean over all clients, who must train the same model"),
 ];
 
 pub(super) const TRAINS_CORRECTED: (Property, &str) =

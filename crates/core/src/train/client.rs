@@ -3,7 +3,7 @@
 use crate::memory::Memory;
 use crate::model::{Layout, Params, Parts};
 use crate::round::job::OWN;
-use crate::round::{ClientData, ClientFailure, Job, Report, Upload};
+use crate::round::{ClientData, ClientFailure, Job, Offer, Report, Upload};
 use crate::rules::{OwnModel, OwnTask, Strategy, Task};
 use crate::train::{Optimizer, Trainer};
 use std::borrow::Cow;
@@ -30,11 +30,12 @@ pub fn train(
     }
     let parts = strategy.parts(layout);
     let memory = memory.filter(|_| job.accepted.is_some());
-    let base = whole(&parts, job, memory)?;
     let offsets = offsets(strategy, &client.counts, job);
     if let Some(why) = strategy.failure() {
         return Err(ClientFailure::Training(why));
     }
+    let branch = chosen(strategy, job, client, offsets.as_deref(), trainer)?;
+    let base = whole(&parts, job, branch, memory)?;
     let weights = offer.class_weights.of_client(&client.counts, offer.local.smoothing);
     let task = Task {
         base: &base,
@@ -53,6 +54,7 @@ pub fn train(
         reach: trained.reach,
         losses: trained.losses,
         remembers: !strategy.needs().remembers || job.accepted.is_none() || memory.is_some(),
+        branch,
     };
     let params = parts.shared_of(trained.params);
     let upload = Upload { client: job.client, params, carried: trained.carried, report };
@@ -70,7 +72,9 @@ pub fn own_model(
 ) -> Result<OwnModel, ClientFailure> {
     let offer = &job.offer;
     let memory = memory.filter(|_| job.accepted.is_some());
-    let shared = whole(&strategy.parts(layout), job, memory)?;
+    let offsets = offsets(strategy, &client.counts, job);
+    let branch = chosen(strategy, job, client, offsets.as_deref(), trainer)?;
+    let shared = whole(&strategy.parts(layout), job, branch, memory)?;
     let model = strategy.local.own_model(&shared, memory).map_or(shared, Cow::Owned);
     let Some(personal) = &strategy.personal else {
         return Ok(OwnModel { params: model.into_owned(), offsets: None });
@@ -86,20 +90,51 @@ pub fn own_model(
     Ok(personal.own_model(&task, trainer)?)
 }
 
+/// The branch of the offered model with the least loss on the client's training samples; of equal ones the first. The loss
+/// is cross-entropy with the offsets that the client trains with.
+fn chosen(
+    strategy: &Strategy,
+    job: &Job,
+    client: &ClientData,
+    offsets: Option<&[f32]>,
+    trainer: &mut dyn Trainer,
+) -> Result<u32, ClientFailure> {
+    let Offer { branch, params, others, .. } = job.offer.as_ref();
+    let (got, want) = (1 + others.len(), if strategy.clients_choose() { strategy.models() } else { 1 });
+    if got != want || strategy.clients_choose() && *branch != 0 {
+        let why = format!("it brings {got} models from branch {branch} on; {} uses {want}", strategy.label);
+        return Err(ClientFailure::BadJob(why));
+    }
+    if others.is_empty() {
+        return Ok(*branch);
+    }
+    let mut best = (f64::INFINITY, 0);
+    for (branch, model) in (0..).zip(std::iter::once(params).chain(others)) {
+        let loss = trainer.evaluate(model, &client.rows, offsets)?.loss;
+        // A model whose loss is NaN is not chosen.
+        if loss < best.0 {
+            best = (loss, branch);
+        }
+    }
+    Ok(best.1)
+}
+
 /// The shared model with the client's own tensors: as the client remembers them, at first contact as the job brings them.
-fn whole<'a>(parts: &Parts, job: &'a Job, memory: Option<&Memory>) -> Result<Cow<'a, Params>, ClientFailure> {
+fn whole<'a>(
+    parts: &Parts,
+    job: &'a Job,
+    branch: u32,
+    memory: Option<&Memory>,
+) -> Result<Cow<'a, Params>, ClientFailure> {
     let offer = &job.offer;
+    let model = offer.model(branch).unwrap_or(&offer.params);
     let wrong =
         |what: &str| ClientFailure::BadJob(format!("{what} does not fit the strategy {}", offer.strategy));
-    if offer.params.values.len() != parts.shared.len() {
+    if model.values.len() != parts.shared.len() {
         return Err(wrong("its model"));
     }
     if parts.all_travel() {
-        return if offer.own.is_empty() {
-            Ok(Cow::Borrowed(&offer.params))
-        } else {
-            Err(wrong("its own part"))
-        };
+        return if offer.own.is_empty() { Ok(Cow::Borrowed(model)) } else { Err(wrong("its own part")) };
     }
     let own = match (memory, job.accepted) {
         (Some(memory), _) => memory.f32(OWN),
@@ -107,7 +142,7 @@ fn whole<'a>(parts: &Parts, job: &'a Job, memory: Option<&Memory>) -> Result<Cow
         (None, Some(_)) => None,
     };
     match own {
-        Some(own) if own.len() == parts.own.len() => Ok(parts.join(&offer.params, own)),
+        Some(own) if own.len() == parts.own.len() => Ok(parts.join(model, own)),
         Some(_) if job.accepted.is_none() => Err(wrong("its own part")),
         _ => Err(ClientFailure::LostOwnPart),
     }

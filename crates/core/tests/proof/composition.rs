@@ -1,6 +1,6 @@
 //! Any two registered names make a strategy, or an error that names both.
 
-use crate::federation::{SKEWED, local, run, skewed, strategy};
+use crate::federation::{SKEWED, local, models, run, skewed, strategy, sums};
 use crate::in_memory::InMemory;
 use fedtvd_core::round::{close, plan};
 use fedtvd_core::rules::{NotationError, Rule, Settings, Spec, Strategy, notation};
@@ -76,6 +76,7 @@ fn each_name_brings_its_parts_into_a_composition() {
         Rule::Selection => format!("{:?}", strategy.selection),
         Rule::Sharing => format!("{:?}", strategy.sharing),
         Rule::Personal => format!("{:?}", strategy.personal.as_ref().expect("the name brings it")),
+        Rule::Grouping => format!("{:?}", strategy.grouping.as_ref().expect("the name brings it")),
     };
     for first in ALL {
         let alone = notation::strategy(first.name, []).unwrap();
@@ -117,6 +118,10 @@ fn two_rounds(names: &[&Spec]) {
     // The same strategy with a server that adopts what its clients' models combine to.
     let mut adopting = order.clone();
     adopting.strategy.server = strategy("fedavg").server;
+    // A robust combination may need more clients than choose the same model.
+    if order.strategy.models() > 1 && order.strategy.combine.least_clients() > 1 {
+        return;
+    }
     let mut federation = skewed(order, &SKEWED);
     let adopts = !names.iter().any(|spec| parts(spec).contains(&Rule::Server));
     let mut losses = Vec::new();
@@ -127,18 +132,18 @@ fn two_rounds(names: &[&Spec]) {
         let updates = InMemory::new(&adopting, &before, &jobs, answers.clone());
         let (adopted, _) = close(&adopting, &before, &jobs, &updates).unwrap();
         let record = federation.close(&jobs, answers);
-        assert_ne!(federation.model(), before.params.values, "{label}: the model stayed where it was");
-        let models = federation.model().iter().zip(&before.params.values).zip(&adopted.params.values);
+        let (after, was, adopted) = (models(&federation.state), models(&before), models(&adopted));
+        assert_ne!(after, was, "{label}: the model stayed where it was");
+        let models = after.iter().zip(&was).zip(&adopted);
         // Later a server optimiser also follows the momentum of earlier rounds.
         for ((next, before), adopted) in models.filter(|_| before.round == 0) {
             assert!((next - before) * (adopted - before) >= 0.0, "{label}: away from the clients' models");
         }
         if adopts {
-            assert_eq!(federation.model(), adopted.params.values, "{label}");
+            assert_eq!(after, adopted, "{label}");
         }
-        let weights = record.clients.iter().map(|client| client.weight.unwrap());
         // Five roundings.
-        assert!((weights.sum::<f64>() - 1.0).abs() < 1e-14, "{label}");
+        assert!(sums(&record, |client| client.weight).iter().all(|sum| (sum - 1.0).abs() < 1e-14), "{label}");
         let weighted = record.clients.iter().map(|c| c.weight.unwrap() * c.first_loss.unwrap());
         losses.push(weighted.sum::<f64>());
     }

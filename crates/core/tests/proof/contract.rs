@@ -1,7 +1,9 @@
 //! One contract for every registered strategy. It reads the registry and names only FedAvg, which the others modify.
 
 use crate::exact::{Exact, Quadratic};
-use crate::federation::{Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, upload, vector};
+use crate::federation::{
+    Federation, SKEWED, bits, local, quadratics, run, skewed, strategy, sums, upload, vector,
+};
 use fedtvd_core::labels::{Ask, Reference, Statistic};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::round::{ClientRecord, Job, Mode, Profile, hardened, plan};
@@ -10,6 +12,7 @@ use fedtvd_core::settings::{Param, ParamKind};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::Key;
 use fedtvd_core::train::{Local, LocalRun, Schedule};
+use std::collections::BTreeMap;
 
 /// Every strategy with its defaults.
 fn defaults(label: &str) -> Federation {
@@ -151,10 +154,15 @@ fn the_weights_that_enter_the_aggregate_sum_to_one_and_are_recorded_where_they_a
     for label in ALL.iter().map(|spec| spec.name) {
         let record = defaults(label).round();
         let entered = |client: &ClientRecord| client.entered_weight.or(client.weight);
-        let weights: Vec<f64> = record.clients.iter().filter_map(entered).collect();
-        assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-12, "{label}: {weights:?}");
-        let effective = record.effective_clients.unwrap();
-        assert_eq!(effective, fedtvd_core::round::effective(&weights), "{label}");
+        let sums = sums(&record, entered);
+        assert!(sums.iter().all(|sum| (sum - 1.0).abs() < 1e-12), "{label}: {sums:?}");
+        let mut by_branch: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+        record
+            .clients
+            .iter()
+            .for_each(|client| by_branch.entry(client.branch).or_default().extend(entered(client)));
+        let effective = by_branch.values().map(|weights| fedtvd_core::round::effective(weights)).sum();
+        assert_eq!(record.effective_clients, Some(effective), "{label}");
     }
 }
 
@@ -252,7 +260,8 @@ fn trains_plainly(label: &str) -> bool {
         let jobs = plan(&federation.run, &federation.state);
         let answers = federation.answers(&jobs);
         let same = jobs.iter().zip(&answers).all(|(job, (_, answer))| {
-            bits(&federation.plainly_trained(job)) == bits(&answer.as_ref().unwrap().params.values)
+            let upload = answer.as_ref().unwrap();
+            bits(&federation.plainly_trained(job, upload.report.branch)) == bits(&upload.params.values)
         });
         federation.close(&jobs, answers);
         same
@@ -299,13 +308,16 @@ fn averages_buffers(label: &str) -> bool {
     let answers = federation.answers(&jobs);
     let models: Vec<_> = answers.iter().map(|(_, upload)| upload.clone().unwrap().params.values).collect();
     let record = federation.close(&jobs, answers);
-    let mut buffers = federation.state.params.layout.trainable()..federation.model().len();
+    let layout = &federation.state.params.layout;
+    let mut buffers = layout.trainable()..layout.len();
+    let branch = federation.state.branch_of(0);
     !buffers.is_empty()
         && buffers.all(|i| {
-            let weighted = models
+            let here = models
                 .iter()
                 .zip(&record.clients)
-                .map(|(model, client)| client.weight.unwrap() * f64::from(model[i]));
+                .filter(|(_, client)| client.branch.is_none_or(|own| own == branch));
+            let weighted = here.map(|(model, client)| client.weight.unwrap() * f64::from(model[i]));
             weighted.sum::<f64>() as f32 == federation.model()[i]
         })
 }

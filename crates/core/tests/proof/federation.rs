@@ -6,8 +6,8 @@ use fedtvd_core::labels::{Reference, size};
 use fedtvd_core::memory::{Array, Memory};
 use fedtvd_core::model::{LayerKind, Layout, Params, Role, Tensor};
 use fedtvd_core::round::{
-    ClientData, ClientFailure, ClientId, Job, Mode, Offer, Profile, Report, RoundRecord, Run, State, Upload,
-    close, plan,
+    ClientData, ClientFailure, ClientId, ClientRecord, Job, Mode, Offer, Profile, Report, RoundRecord, Run,
+    State, Upload, close, plan,
 };
 use fedtvd_core::rules::{Step, Strategy, notation};
 use fedtvd_core::train::{
@@ -104,15 +104,17 @@ impl Federation {
         Ok(upload)
     }
 
-    /// What travels of a client's model if it trains by plain SGD on cross-entropy: as FedAvg's client, which knows nothing
-    /// but the model.
-    pub(crate) fn plainly_trained(&mut self, job: &Job) -> Vec<f32> {
+    /// What travels of a client's model if it trains this branch's model by plain SGD on cross-entropy: as FedAvg's client, which
+    /// knows nothing but the model.
+    pub(crate) fn plainly_trained(&mut self, job: &Job, branch: u32) -> Vec<f32> {
         let parts = self.run.strategy.parts(&self.layout);
         let own = job.accepted.and_then(|round| self.memories.get(&(job.client, round))?.f32("own"));
         let own = own.or(job.offer.own.f32("own")).unwrap_or_default();
-        let params = Arc::new(parts.join(&job.offer.params, own).into_owned());
-        let (carried, own) = (Arc::default(), Arc::default());
-        let offer = Offer { strategy: "fedavg".to_owned(), params, carried, own, ..Offer::clone(&job.offer) };
+        let model = job.offer.model(branch).expect("its job brings it");
+        let params = Arc::new(parts.join(model, own).into_owned());
+        let (carried, own, others) = (Arc::default(), Arc::default(), Vec::new());
+        let strategy = "fedavg".to_owned();
+        let offer = Offer { strategy, params, others, carried, own, ..Offer::clone(&job.offer) };
         let kept = self.memories.clone();
         let trained = self.answer(&Job { accepted: None, offer: Arc::new(offer), ..job.clone() });
         self.memories = kept;
@@ -143,15 +145,30 @@ impl Federation {
         self.close(&jobs, answers)
     }
 
-    /// The global model.
+    /// The global model; that of the first client, if there are several.
     pub(crate) fn model(&self) -> &[f32] {
-        &self.state.params.values
+        let branch = self.sites.first().map_or(0, |site| self.state.branch_of(site.id));
+        &self.state.model(branch).expect("clients are in branches that exist").values
     }
 
     /// A client's memory after its last accepted round.
     pub(crate) fn memory(&self, client: ClientId) -> Option<&Memory> {
         self.memories.get(&(client, *self.state.accepted.get(&client)?))
     }
+}
+
+/// The values of all models of a state, one after the other.
+pub(crate) fn models(state: &State) -> Vec<f32> {
+    state.models().flat_map(|model| model.values.iter().copied()).collect()
+}
+
+/// The sums of these weights of each branch's clients.
+pub(crate) fn sums(record: &RoundRecord, weight: impl Fn(&ClientRecord) -> Option<f64>) -> Vec<f64> {
+    let mut sums = BTreeMap::new();
+    for client in &record.clients {
+        *sums.entry(client.branch).or_insert(0.0) += weight(client).unwrap_or(0.0);
+    }
+    sums.into_values().collect()
 }
 
 impl Site {
@@ -182,6 +199,7 @@ pub(crate) fn upload(job: &Job, values: &[f32], steps: u64) -> Upload {
             reach: reach.distance(),
             losses: [1.0, 1.0],
             remembers: true,
+            branch: job.offer.branch,
         },
     }
 }

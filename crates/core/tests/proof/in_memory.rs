@@ -108,7 +108,8 @@ fn a_duplicate_answer_counts_once_and_two_different_ones_do_not_count() {
     }
     let answer = |client: ClientId, value: f32| {
         let params = Params { values: vec![value], ..start.clone() };
-        let report = Report { round: 0, steps: 1, reach: 0.01, losses: [1.0, 1.0], remembers: true };
+        let report =
+            Report { round: 0, steps: 1, reach: 0.01, losses: [1.0, 1.0], remembers: true, branch: 0 };
         (client, Ok(Upload { client, params, carried: Memory::default(), report }))
     };
     for answers in [

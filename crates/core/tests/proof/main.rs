@@ -4,6 +4,7 @@
 
 #![cfg(test)]
 
+mod clusters;
 mod composition;
 mod conformance;
 mod contract;

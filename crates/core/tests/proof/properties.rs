@@ -252,6 +252,8 @@ proptest! {
             let trainer = Box::new(Exact::new(Slope));
             let (start, q) = (vector(&[0.0, 0.0]), Reference::uniform(2));
             let mut federation = Federation::new(run(&label, order), start, q, vec![site], trainer);
+            let zeros = federation.state.params.clone();
+            federation.state.branches.iter_mut().for_each(|branch| branch.params = zeros.clone());
             let jobs = plan(&federation.run, &federation.state);
             let upload = federation.answers(&jobs).remove(0).1.unwrap();
             for w in upload.params.values {

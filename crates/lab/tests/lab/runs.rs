@@ -50,6 +50,7 @@ pub(crate) fn grid() -> Vec<Record> {
 fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
     let weights = [(3, 40, 0.1, 0.25), (round + 3, 120, 0.6, 0.75)];
     let client = |(client, size, tvd, weight)| ClientRecord {
+        branch: None,
         client,
         size,
         tvd: Some(tvd),
@@ -68,6 +69,7 @@ fn line(round: u32, accuracy: f64, details: bool) -> RoundRecord {
         failure: None,
     };
     RoundRecord {
+        branches: Vec::new(),
         round,
         accuracy: Some(accuracy),
         loss: Some(1.0 - accuracy),

@@ -43,9 +43,9 @@ pub(crate) fn check_memory(
     Ok(model.and_then(|()| policy.check_memory(memory)))
 }
 
-/// The largest job for a model of this layout: the model, two carried vectors of its length, and a head.
-pub(crate) fn largest_job(layout: &Layout) -> u64 {
-    12 * layout.len() as u64 + (1 << 20)
+/// The largest job for a model of this layout: this many models, two carried vectors as long as one, and a head.
+pub(crate) fn largest_job(layout: &Layout, models: usize) -> u64 {
+    (8 + 4 * models as u64) * layout.len() as u64 + (1 << 20)
 }
 
 /// What would leave the site, in plain words: with the statistics of this number of columns. Its data set was compared with this

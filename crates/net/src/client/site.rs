@@ -31,6 +31,8 @@ pub(crate) struct Site {
     definition: ModelDefinition,
     /// What of the model travels under the announced strategy, and what stays here.
     parts: Parts,
+    /// Number of models that a job can bring.
+    models: usize,
     data: ClientData,
     /// Number of hold-out samples that it claims to have.
     pub(crate) holdout: u64,
@@ -237,10 +239,11 @@ impl Site {
         };
         // A strategy that this version does not know is refused with the first job.
         let strategy = notation::strategy(&welcome.strategy, []);
+        let models = strategy.as_ref().map_or(1, |strategy| strategy.models());
         let parts =
             strategy.map_or_else(|_| Parts::new(&layout, |_| true), |strategy| strategy.parts(&layout));
         let client = welcome.client;
-        Ok(Self { client, trainer, device, definition, parts, data, holdout, attack, policy, folder })
+        Ok(Self { client, trainer, device, definition, parts, models, data, holdout, attack, policy, folder })
     }
 
     /// The answer to a survey: only what it asks for.
@@ -334,7 +337,7 @@ impl Site {
 
     /// The largest job or model that the server can have for this site.
     pub(crate) fn largest_job(&self) -> u64 {
-        largest_job(&self.parts.whole)
+        largest_job(&self.parts.whole, self.models)
     }
 
     /// Evaluates a model on the hold-out; the result has only what the site discloses.

@@ -138,6 +138,6 @@ pub(super) fn one_hot(job: &Job, variant: u32) -> Upload {
     params.values[place(client, round)] = 1.0;
     let [reach, _] = job.offer.local.reaches(0.0, size(&counts(client)));
     let losses = [1.0 + f64::from(variant), 0.5];
-    let report = Report { round, steps: 1, reach, losses, remembers: true };
+    let report = Report { round, steps: 1, reach, losses, remembers: true, branch: 0 };
     Upload { client, params, carried: Memory::default(), report }
 }

@@ -102,6 +102,8 @@ fn a_checkpoint_that_a_run_resumes_from_survives_a_power_cut_even_if_its_writer_
         server: Memory::default(),
         combining: Memory::default(),
         screening: Memory::default(),
+        branches: Vec::new(),
+        members: BTreeMap::new(),
         accepted: BTreeMap::new(),
     };
     let killed = Rc::new(Cell::new(true));

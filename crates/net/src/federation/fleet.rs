@@ -11,7 +11,9 @@ use fedtvd_core::bytes::UploadStream;
 use fedtvd_core::round::{Assessment, ClientId, Job, Profile, State};
 use fedtvd_core::train::Trainer;
 use fedtvd_run::directory::Memories;
-use fedtvd_run::fleet::{Answers, Evaluated, Fleet, FleetFailure, Gathered, Traffic, evaluate};
+use fedtvd_run::fleet::{
+    Answers, Evaluated, Fleet, FleetFailure, Gathered, Traffic, evaluate, evaluate_branches,
+};
 use prost::bytes::Bytes;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -151,12 +153,19 @@ impl Fleet for Federation {
         if !state.own.is_empty() {
             return Ok(Evaluated::default());
         }
+        let grouped = self.coordinator.terms.run.strategy.grouping.is_some();
         let model = &state.params;
         if let Evaluator::Open(table) = &self.evaluator {
             self.evaluator = table.evaluator()?;
         }
         let assessment = match &mut self.evaluator {
             Evaluator::Open(_) => return Err(failed(std::io::Error::other("the table is not read"))),
+            Evaluator::Server { workers, rows, classes } if grouped => {
+                let branches = evaluate_branches(workers, *classes, state, rows)?;
+                return Ok(Evaluated { branches, ..Evaluated::default() });
+            }
+            // A client would have to evaluate the model of its branch, and another one's says nothing about it.
+            Evaluator::Clients if grouped => return Ok(Evaluated::default()),
             Evaluator::Server { workers, rows, classes } => {
                 let evaluation = evaluate(workers, *classes, model, rows).map_err(FleetFailure::Evaluate)?;
                 Assessment::from(&evaluation)

@@ -101,26 +101,28 @@ pub(crate) enum Phase {
     Finished(wire::Finished),
 }
 
-/// The values after the heads of a round's jobs, once for clients that get initial values of the tensors that stay with them,
-/// and once for the others.
+/// The values after the heads of a round's jobs: of each branch once for clients that get initial values of the tensors that stay
+/// with them, and once for the others.
 #[derive(Default)]
-pub(crate) struct SharedNumbers {
-    first: Bytes,
-    later: Bytes,
-}
+pub(crate) struct SharedNumbers(BTreeMap<(u32, bool), Bytes>);
 
 impl SharedNumbers {
     pub(crate) fn of(jobs: &[Job]) -> Self {
-        let of = |first: bool| {
-            let job = jobs.iter().find(|job| job.offer.own.is_empty() != first);
-            job.map(Job::numbers).unwrap_or_default().into()
-        };
-        Self { first: of(true), later: of(false) }
+        let mut numbers = BTreeMap::new();
+        for job in jobs {
+            numbers.entry(Self::place(job)).or_insert_with(|| job.numbers().into());
+        }
+        Self(numbers)
+    }
+
+    /// Branch, and whether initial values come with the model.
+    fn place(job: &Job) -> (u32, bool) {
+        (job.offer.branch, !job.offer.own.is_empty())
     }
 
     /// Those of a job.
     pub(crate) fn of_job(&self, job: &Job) -> Bytes {
-        if job.offer.own.is_empty() { self.later.clone() } else { self.first.clone() }
+        self.0.get(&Self::place(job)).cloned().unwrap_or_default()
     }
 }
 

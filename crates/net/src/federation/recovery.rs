@@ -122,7 +122,9 @@ mod tests {
             local: Local::default(),
             class_weights: Default::default(),
             reference: Reference::uniform(2),
+            branch: 0,
             params: Arc::new(Params::zeros(Arc::new(Layout::vector(1)))),
+            others: Vec::new(),
             carried: Arc::default(),
             own: Arc::default(),
         };
@@ -131,7 +133,8 @@ mod tests {
 
     fn upload(client: ClientId, value: f32) -> Vec<u8> {
         let params = Params { layout: Arc::new(Layout::vector(1)), values: vec![value] };
-        let report = Report { round: 3, steps: 1, reach: 0.01, losses: [1.0, 1.0], remembers: true };
+        let report =
+            Report { round: 3, steps: 1, reach: 0.01, losses: [1.0, 1.0], remembers: true, branch: 0 };
         Upload { client, params, carried: Memory::default(), report }.to_bytes()
     }
 

@@ -179,14 +179,21 @@ pub(crate) fn prepare_with(
         return Ok(Ready { coordinator, work: Work::Farewell(summary) });
     }
     start.note.into_iter().for_each(|note| log(&Event::Note { note }));
-    log(&Event::Note {
-        note: experiment.run.strategy.sharing.stays().map_or(evaluation, without_evaluation),
-    });
+    let strategy = &experiment.run.strategy;
+    let note = match (strategy.sharing.stays(), strategy.grouping.is_some()) {
+        (Some(stays), _) => without_evaluation(stays),
+        (None, true) if matches!(evaluator, Evaluator::Clients) => NO_ONE_MODEL.to_owned(),
+        _ => evaluation,
+    };
+    log(&Event::Note { note });
     let fleet = Federation::new(Arc::clone(&coordinator), least, options.deadline, evaluator);
     let rounds = Rounds::new(experiment.run.clone(), experiment.evaluation, state, Box::new(fleet), None);
     let runner = Runner::over(directory, experiment, rounds, checkpoints)?.of_model(model.definition);
     Ok(Ready { coordinator, work: Work::Rounds(runner) })
 }
+
+/// Why clients evaluate no model under a strategy with several.
+const NO_ONE_MODEL: &str = "the strategy has several models, and clients evaluate none of them; with a test set the server evaluates each";
 
 /// Why no model is evaluated where a part of it stays at the clients.
 fn without_evaluation(stays: &str) -> String {

@@ -316,6 +316,7 @@ fn update_code(failure: &ClientFailure) -> &'static str {
         ClientFailure::Training(_) => "update-training",
         ClientFailure::BadJob(_) => "update-job",
         ClientFailure::Unreadable(_) => "update-unreadable",
+        ClientFailure::WrongBranch { .. } => "update-branch",
         ClientFailure::WrongRound { .. } => "update-round",
         ClientFailure::WrongShape { .. } => "update-shape",
         ClientFailure::NotFinite { .. } => "update-not-finite",

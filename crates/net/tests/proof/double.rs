@@ -164,7 +164,9 @@ impl Double {
                     local,
                     class_weights: Default::default(),
                     reference: Reference::uniform(CLASSES),
+                    branch: 0,
                     params: Arc::new(Params::zeros(layout)),
+                    others: Vec::new(),
                     carried: Arc::new(Memory::default()),
                     own: Arc::default(),
                 };

@@ -30,7 +30,9 @@ fn job(values: Vec<f32>, class_weights: ClassWeights) -> Step {
         local: Local { epochs: 1, ..Local::default() },
         class_weights,
         reference: Reference::uniform(CLASSES),
+        branch: 0,
         params: Arc::new(Params { layout, values }),
+        others: Vec::new(),
         carried: Arc::new(Memory::default()),
         own: Arc::default(),
     };

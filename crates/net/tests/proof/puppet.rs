@@ -62,7 +62,14 @@ impl Puppet {
         let mut params = Params::zeros(Arc::clone(&self.layout));
         params.values[self.client as usize] = 1.0;
         let [reach, _] = job.offer.local.reaches(0.0, size(&counts(self.client)));
-        let report = Report { round: job.offer.round, steps: 1, reach, losses: [1.0, 0.5], remembers: true };
+        let report = Report {
+            round: job.offer.round,
+            steps: 1,
+            reach,
+            losses: [1.0, 0.5],
+            remembers: true,
+            branch: 0,
+        };
         Upload { client: self.client, params, carried: Memory::default(), report }
     }
 

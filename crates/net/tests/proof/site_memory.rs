@@ -172,7 +172,9 @@ fn job(network: &Network, batch: usize, strategy: &str) -> Step {
         local: Local { epochs: 1, batch, ..Local::default() },
         class_weights: ClassWeights::Equal,
         reference: Reference::uniform(CLASSES),
+        branch: 0,
         params: Arc::new(Params::zeros(layout)),
+        others: Vec::new(),
         carried: Arc::new(carried),
         own: Arc::default(),
     };

@@ -65,7 +65,8 @@ impl Attack {
     pub fn update(&self, upload: &mut Upload, job: &Job, mu: f64, counts: &[u64], honest: Option<&Honest>) {
         if let Some(update) = self.spec.update {
             let size = self.size(counts, &job.offer.reference);
-            update(upload, &Situation { job, mu, size, scale: self.scale, honest });
+            let branch = upload.report.branch;
+            update(upload, &Situation { job, branch, mu, size, scale: self.scale, honest });
         }
     }
 

@@ -20,7 +20,7 @@ pub(super) const SPEC: Spec = Spec {
 fn noise(upload: &mut Upload, situation: &Situation<'_>) {
     let mut stream = situation.job.key.at(Purpose::Attack, 0, 0).stream(0);
     let trainable = upload.params.layout.trainable();
-    let base = &situation.job.offer.params.values;
+    let base = situation.base();
     for (x, &w) in upload.params.values[..trainable].iter_mut().zip(base) {
         *x = finite(f64::from(w) + situation.scale * stream.normal());
     }

@@ -26,7 +26,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn reversed(upload: &mut Upload, situation: &Situation<'_>) {
     let Some(honest) = situation.honest else { return };
-    let base = &situation.job.offer.params.values;
+    let base = situation.base();
     for ((x, &w), mean) in upload.params.values.iter_mut().zip(base).zip(&honest.mean) {
         let w = f64::from(w);
         *x = finite(w - situation.scale * (mean - w));

@@ -15,7 +15,7 @@ use fedtvd_core::round::Upload;
 
 pub(super) const SPEC: Spec = Spec {
     scale: Some(100.0),
-    update: Some(|upload, situation| scale(upload, &situation.job.offer.params.values, situation.scale)),
+    update: Some(|upload, situation| scale(upload, situation.base(), situation.scale)),
     ..Spec::new("scale", "its change of the model is multiplied by a scale")
 };
 

@@ -10,6 +10,6 @@ use crate::attack::scale::scale;
 
 pub(super) const SPEC: Spec = Spec {
     scale: Some(1.0),
-    update: Some(|upload, situation| scale(upload, &situation.job.offer.params.values, -situation.scale)),
+    update: Some(|upload, situation| scale(upload, situation.base(), -situation.scale)),
     ..Spec::new("sign-flip", "its change of the model is reversed, and multiplied by a scale")
 };

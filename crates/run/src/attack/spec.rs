@@ -43,6 +43,8 @@ pub struct Claim<'a> {
 pub struct Situation<'a> {
     /// The job.
     pub job: &'a Job,
+    /// The branch whose model it trained; 0 if there is only one.
+    pub branch: u32,
     /// The strategy's proximal term, which bounds what reaches are possible.
     pub mu: f64,
     /// The size that the client claimed.
@@ -51,6 +53,13 @@ pub struct Situation<'a> {
     pub scale: f64,
     /// What the honest clients of the round trained, if the attack needs it and there are any.
     pub honest: Option<&'a Honest>,
+}
+
+impl<'a> Situation<'a> {
+    /// The values of the model that it started from.
+    pub fn base(&self) -> &'a [f32] {
+        &self.job.offer.model(self.branch).unwrap_or(&self.job.offer.params).values
+    }
 }
 
 /// Where an attack acts.

@@ -75,6 +75,28 @@ pub enum ExperimentError {
          variances useless; choose another strategy, or set strategy.mode = paper, in which one client can destroy the model"
     )]
     Unprotected(String, &'static str),
+    /// Hardened mode with several models: nothing bounds what a client does to a model that few clients share.
+    #[error(
+        "strategy.mode = hardened cannot protect {0}: a client that is alone with a model, or one of two, decides what it \
+         becomes; choose another strategy, or set strategy.mode = paper, in which one client can destroy a model"
+    )]
+    UnprotectedBranches(String),
+    /// Liars that imitate honest clients, who train different models.
+    #[error(
+        "attack.kind = {kind} is computed from what a round's honest clients trained, and under {strategy} they train different \
+         models; choose another attack or another strategy"
+    )]
+    DifferentModels {
+        /// The attack.
+        kind: &'static str,
+        /// The strategy.
+        strategy: String,
+    },
+    /// A file to start from, and several models that must differ.
+    #[error(
+        "model.start is one model, and {0} begins with {1} different ones; leave model.start out, or choose another strategy"
+    )]
+    OneStart(String, usize),
     /// A target that cannot be reached.
     #[error("stop.target = {target} cannot be reached: {metric} is at most 1")]
     Target {
@@ -97,6 +119,7 @@ impl Experiment {
         let reference = ReferenceSource::of(config).map_err(ExperimentError::Reference)?;
         let class_weights = class_weights(config)?;
         let liars = Liars::of(config)?;
+        check_models(config, &strategy, liars.as_ref())?;
         let stratum = liars.and_then(|liars| liars.stratum());
         Ok(Self {
             seed: whole(config, "seed"),
@@ -128,6 +151,26 @@ fn check_protection(config: &Config, strategy: &Strategy) -> Result<(), Experime
     match statistics {
         Some(carried) if mode(config) == Mode::Hardened => {
             Err(ExperimentError::Unprotected(strategy.label.clone(), carried.name))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses what a strategy with several models cannot be combined with.
+fn check_models(config: &Config, strategy: &Strategy, liars: Option<&Liars>) -> Result<(), ExperimentError> {
+    let label = || strategy.label.clone();
+    if strategy.grouping.is_none() {
+        return Ok(());
+    }
+    if mode(config) == Mode::Hardened {
+        return Err(ExperimentError::UnprotectedBranches(label()));
+    }
+    if let Some(spec) = liars.map(|liars| liars.attack.spec()).filter(|spec| spec.colludes) {
+        return Err(ExperimentError::DifferentModels { kind: spec.name, strategy: label() });
+    }
+    match strategy.models() {
+        models if models > 1 && some_text(config, "model.start").is_some() => {
+            Err(ExperimentError::OneStart(label(), models))
         }
         _ => Ok(()),
     }

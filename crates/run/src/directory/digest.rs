@@ -4,10 +4,24 @@ use fedtvd_core::model::Params;
 use fedtvd_core::train::{Samples, Values};
 use fedtvd_data::hex;
 use sha2::{Digest as _, Sha256};
+use std::sync::Arc;
 
 /// SHA-256 of bytes.
 pub fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
+}
+
+/// The hash of all models of a state, and a short hash of each tensor, model by model. That of a single model is its own.
+pub(crate) fn models<'a>(models: impl Iterator<Item = &'a Arc<Params>>) -> (String, Vec<String>) {
+    let (mut wholes, mut tensors) = (Vec::new(), Vec::new());
+    for (whole, short) in models.map(|params| model(params)) {
+        wholes.push(whole);
+        tensors.extend(short);
+    }
+    match wholes.as_slice() {
+        [only] => (only.clone(), tensors),
+        several => (sha256(several.concat().as_bytes()), tensors),
+    }
 }
 
 /// The hash of a model, and a short hash of each tensor in the layout's order.

@@ -242,6 +242,8 @@ mod tests {
                 server: Memory::default(),
                 combining: Memory::default(),
                 screening: Memory::default(),
+                branches: Vec::new(),
+                members: BTreeMap::new(),
                 accepted: BTreeMap::new(),
             };
             checkpoints.save(&state, &Memories::new()).unwrap();

@@ -1,7 +1,8 @@
 //! A run directory: the interface between running and reporting.
 //!
 //! `config.toml` (resolved), `manifest.json`, `partition.json`, `schema.toml` of a table, `start.safetensors` if the model started
-//! from a file, `rounds.jsonl`, `checkpoint/`, `best.safetensors` if there are hold-outs, `model.safetensors`, `predictions.npy` of a
+//! from a file, `rounds.jsonl`, `checkpoint/`, `best.safetensors` if there are hold-outs, `model.safetensors` (and `model-1.safetensors` and so on of a
+//! strategy with several models), `predictions.npy` of a
 //! simulation that evaluates on its test set, `clients.json` with hold-outs, `summary.json`; the last four when the run is done. `rolled-back/` if the run went back
 //! to an earlier round.
 
@@ -256,6 +257,14 @@ impl RunDirectory {
     pub fn model(&self) -> Result<Option<PathBuf>, DirectoryError> {
         let path = self.file("model.safetensors");
         Ok(if path.is_file() && self.summary()?.is_some() { Some(path) } else { None })
+    }
+
+    /// The file of the final model of a branch: the first one's is that of a run with one model.
+    pub fn model_of_branch(&self, branch: u32) -> PathBuf {
+        match branch {
+            0 => self.file("model.safetensors"),
+            branch => self.file(&format!("model-{branch}.safetensors")),
+        }
     }
 
     /// The final model on each client's hold-out, if it was evaluated there.

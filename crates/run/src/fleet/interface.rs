@@ -4,6 +4,7 @@ use crate::directory::Memories;
 use fedtvd_core::labels::{Reference, ReferenceError};
 use fedtvd_core::round::{Assessment, Holdouts, Job, OwnResults, Profile, State, Updates};
 use fedtvd_core::train::TrainFailure;
+use std::collections::BTreeMap;
 use thiserror::Error;
 
 /// The clients of a run. A fleet can fail, and may be asked for the same round again.
@@ -42,6 +43,9 @@ pub struct Evaluated {
     pub holdouts: Option<Holdouts>,
     /// How the models do that clients use themselves, if they have any.
     pub own: Option<OwnResults>,
+    /// The model of each branch in use, by the server on its test set, for strategies with several models. There is no global
+    /// model then, and the assessment is empty.
+    pub branches: BTreeMap<u32, Assessment>,
 }
 
 impl From<Assessment> for Evaluated {

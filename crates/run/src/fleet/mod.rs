@@ -12,4 +12,4 @@ pub(crate) mod traffic;
 pub use adversarial::Adversarial;
 pub use dropout::{Dropout, Unreliable};
 pub use interface::{Answers, Evaluated, Fleet, FleetFailure, Gathered, Traffic};
-pub use threads::{Threads, evaluate, evaluate_holdouts};
+pub use threads::{Threads, evaluate, evaluate_branches, evaluate_holdouts};

@@ -196,7 +196,7 @@ mod tests {
         let mut carried = Memory::default();
         carried.put("control", values.iter().map(|x| -x).collect::<Vec<f32>>());
         let params = Params { layout: Arc::new(Layout::vector(values.len())), values };
-        let report = Report { round: 0, steps: 1, reach: 0.1, losses: [1.0; 2], remembers: true };
+        let report = Report { round: 0, steps: 1, reach: 0.1, losses: [1.0; 2], remembers: true, branch: 0 };
         Upload { client, params, carried, report }
     }
 

@@ -13,6 +13,7 @@ use fedtvd_core::round::{
 };
 use fedtvd_core::rules::Strategy;
 use fedtvd_core::train::{Evaluation, TrainFailure, Trainer, client};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -122,17 +123,22 @@ impl Fleet for Threads {
         if !self.setup.parts.all_travel() {
             return Ok(Evaluated { own, ..Evaluated::default() });
         }
-        let model = &state.params;
         let (classes, workers) = (self.setup.samples.classes(), &mut self.workers);
+        let rows = self.setup.samples.test_rows();
+        if self.strategy.grouping.is_some() {
+            let branches =
+                if self.test { evaluate_branches(workers, classes, state, &rows)? } else { BTreeMap::new() };
+            return Ok(Evaluated { own, branches, ..Evaluated::default() });
+        }
+        let model = &state.params;
         let assessment = if self.test {
-            let rows = self.setup.samples.test_rows();
             let evaluation = evaluate(workers, classes, model, &rows).map_err(FleetFailure::Evaluate)?;
             Assessment::from(&evaluation)
         } else {
             Assessment::default()
         };
         let holdouts = evaluate_holdouts(workers, &self.setup, model).map_err(FleetFailure::Evaluate)?;
-        Ok(Evaluated { assessment, holdouts, own })
+        Ok(Evaluated { assessment, holdouts, own, ..Evaluated::default() })
     }
 
     fn settle(&mut self, state: &State) -> Result<&Memories, FleetFailure> {
@@ -158,6 +164,21 @@ pub fn evaluate(
         total.add(&part?);
     }
     Ok(total)
+}
+
+/// Evaluates the models in use.
+pub fn evaluate_branches(
+    workers: &mut [Box<dyn Trainer>],
+    classes: usize,
+    state: &State,
+    rows: &[u32],
+) -> Result<BTreeMap<u32, Assessment>, FleetFailure> {
+    let models = state.leaves().filter_map(|branch| Some((branch, state.model(branch)?)));
+    let evaluated = models.map(|(branch, model)| {
+        let found = evaluate(workers, classes, model, rows).map_err(FleetFailure::Evaluate)?;
+        Ok((branch, Assessment::from(&found)))
+    });
+    evaluated.collect()
 }
 
 /// Evaluates a model on the hold-out of every client that has one; `None` if none has. As above, the results do not depend on the

@@ -11,8 +11,11 @@ impl Traffic {
         let offer = &first.offer;
         let numbers = |memory: &Memory| memory.arrays().map(|(_, array)| array.len()).sum::<usize>();
         let values = 4 * (offer.params.values.len() + numbers(&offer.carried)) as u64;
-        let own = |job: &Job| 4 * numbers(&job.offer.own) as u64;
-        let down = jobs.iter().map(|job| job.head().len() as u64 + values + own(job)).sum();
+        let further = |job: &Job| {
+            let others = job.offer.others.iter().map(|model| model.values.len()).sum::<usize>();
+            4 * (numbers(&job.offer.own) + others) as u64
+        };
+        let down = jobs.iter().map(|job| job.head().len() as u64 + values + further(job)).sum();
         let answered = updates
             .outcomes()
             .iter()

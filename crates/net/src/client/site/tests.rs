@@ -32,7 +32,9 @@ fn offer(site: &Site, strategy: &str, carried: Memory) -> Offer {
         local: Local::default(),
         class_weights: ClassWeights::Equal,
         reference: Reference::uniform(2),
+        branch: 0,
         params: Arc::new(Params::initial(Arc::clone(&site.parts.whole), 1)),
+        others: Vec::new(),
         carried: Arc::new(carried),
         own: Arc::default(),
     }
