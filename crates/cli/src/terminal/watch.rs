@@ -56,7 +56,7 @@ impl Watch {
             let name = format!("{strategy} seed {}", runner.experiment().seed);
             let begun = RoundNews { name, run: 0, runs: 1, round: first, rounds, accuracy: None };
             (host.tell)(News::Round(begun.clone()));
-            return Viewer::News(host, begun);
+            return if output.quiet { Viewer::Silent } else { Viewer::News(host, begun) };
         }
         match self.log {
             Some(Log::Json) => Viewer::Json,
