@@ -20,11 +20,14 @@ use crate::layers::windows::Windows;
 use crate::layers::{Buffers, Layer};
 use crate::map::{Map, Port, Write};
 use fedtvd_core::model::{Layer as Kind, Layout};
+use fedtvd_core::train::Frozen;
 use std::ops::Range;
 
 /// A network ready to run batches of up to `capacity` samples.
 pub(crate) struct Bound {
     pub(crate) layers: Vec<Box<dyn Layer>>,
+    /// The trainable tensors of each layer.
+    tensors: Vec<Vec<Range<usize>>>,
     pub(crate) buffers: Buffers,
     pub(crate) input: Port,
     pub(crate) output: Port,
@@ -51,6 +54,7 @@ impl Bound {
         let layers = layers.collect();
         Self {
             layers,
+            tensors: flow.nodes.iter().map(|node| trainable(&node.kind, layout)).collect(),
             buffers: Buffers {
                 isa,
                 samples: 0,
@@ -62,6 +66,13 @@ impl Bound {
             output: port(flow.end, Write::Set),
             capacity: groups * isa.lanes(),
         }
+    }
+
+    /// The first layer with a tensor that moves: no layer before it needs a backward pass.
+    pub(crate) fn first_moving(&self, frozen: Option<&Frozen>) -> usize {
+        let Some(frozen) = frozen else { return 0 };
+        let moves = |tensors: &Vec<Range<usize>>| tensors.iter().any(|tensor| !frozen.covers(tensor));
+        self.tensors.iter().position(moves).unwrap_or(self.tensors.len())
     }
 
     /// Frees the buffers and the layers, so that others can be made without holding both.
@@ -219,6 +230,25 @@ fn gradient_slots(flow: &Flow, maps: &[Map]) -> (Vec<usize>, Vec<usize>) {
     // The input data has no gradient: its buffer is empty and not shared.
     slots[0] = kinds.len();
     (slots, kinds.iter().map(Map::group).chain([0]).collect())
+}
+
+/// The trainable tensors of an operation.
+fn trainable(kind: &Kind, layout: &Layout) -> Vec<Range<usize>> {
+    match kind {
+        Kind::Conv { name, .. }
+        | Kind::Linear { name, .. }
+        | Kind::BatchNorm { name }
+        | Kind::GroupNorm { name, .. } => {
+            ["weight", "bias"].iter().filter_map(|part| layout.range(&format!("{name}.{part}"))).collect()
+        }
+        Kind::Relu
+        | Kind::MaxPool { .. }
+        | Kind::AveragePool { .. }
+        | Kind::GlobalPool
+        | Kind::Dropout { .. }
+        | Kind::Flatten
+        | Kind::Residual { .. } => Vec::new(),
+    }
 }
 
 fn layer(node: &Node, ends: Ends, layout: &Layout, groups: usize) -> Box<dyn Layer> {

@@ -9,7 +9,7 @@ use crate::loss::{Terms, cross_entropy, prediction, sample_logits};
 use fedtvd_core::model::{Layout, Network, NetworkError, Params, Shape};
 use fedtvd_core::stream::{Purpose, Stream};
 use fedtvd_core::train::{
-    Evaluation, Optimizer, OptimizerState, Pass, PassReport, Samples, TrainFailure, Trainer, step,
+    Evaluation, Frozen, Optimizer, OptimizerState, Pass, PassReport, Samples, TrainFailure, Trainer, step,
 };
 use std::sync::Arc;
 use thiserror::Error;
@@ -195,6 +195,7 @@ impl Cpu {
     ) -> f64 {
         self.load(rows, augment);
         self.forward(&params.values, mode);
+        let first = self.bound.first_moving(pass.frozen);
         let Bound { buffers, output, layers, .. } = &mut self.bound;
         let loss = cross_entropy(
             &buffers.values[output.value],
@@ -206,7 +207,7 @@ impl Cpu {
         if !loss.is_finite() {
             return loss;
         }
-        for layer in layers.iter_mut().rev() {
+        for layer in layers[first..].iter_mut().rev() {
             layer.backward(buffers, &params.values, &mut self.gradient);
         }
         loss
@@ -237,6 +238,11 @@ impl Cpu {
                 ("offsets to the logits", pass.offsets.map(<[f32]>::len), self.classes),
                 ("class weights", pass.class_weights.map(<[f32]>::len), self.classes),
                 ("constants of batch statistics", pass.norm.map(|norm| norm.shift.len()), buffers),
+                (
+                    "parameters of which some are frozen",
+                    pass.frozen.map(Frozen::model_len),
+                    self.layout.len(),
+                ),
                 ("least variances of batches", pass.norm.map(|norm| norm.floor.len()), buffers),
             ],
         )?;
@@ -282,7 +288,7 @@ impl Trainer for Cpu {
             order.extend_from_slice(rows);
             pass.stream(Purpose::Order, epoch).shuffle(&mut order);
             let mut dropout = pass.stream(Purpose::Dropout, epoch);
-            let mut mode = Mode::Training { dropout: &mut dropout, norm: pass.norm };
+            let mut mode = Mode::Training { dropout: &mut dropout, norm: pass.norm, frozen: pass.frozen };
             let mut augment = self.samples.augments().then(|| pass.stream(Purpose::Augment, epoch));
             let mut sum = 0.0;
             for batch in order.chunks(pass.batch) {
@@ -313,7 +319,7 @@ impl Trainer for Cpu {
         self.prepare(params, rows, pass)?;
         let epoch = pass.first_epoch;
         let mut dropout = pass.stream(Purpose::Dropout, epoch);
-        let mut mode = Mode::Training { dropout: &mut dropout, norm: pass.norm };
+        let mut mode = Mode::Training { dropout: &mut dropout, norm: pass.norm, frozen: pass.frozen };
         let mut augment = self.samples.augments().then(|| pass.stream(Purpose::Augment, epoch));
         let total = self.weight(rows, pass);
         let mut sum = vec![0.0; self.layout.trainable()];
@@ -327,7 +333,9 @@ impl Trainer for Cpu {
                 *sum += share * f64::from(g);
             }
         }
-        Ok(sum.into_iter().map(|g| g as f32).collect())
+        let mut gradient: Vec<f32> = sum.into_iter().map(|g| g as f32).collect();
+        pass.frozen.into_iter().for_each(|frozen| frozen.clear(&mut gradient));
+        Ok(gradient)
     }
 
     fn evaluate(

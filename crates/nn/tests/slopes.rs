@@ -2,9 +2,9 @@
 //! as the gradient says.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
-use fedtvd_core::model::{Layout, Network, Params, Shape};
+use fedtvd_core::model::{Layout, Network, Params, Shape, Tensor};
 use fedtvd_core::stream::{Key, Purpose, Stream};
-use fedtvd_core::train::{Pass, Samples, Sgd, Trainer, Values};
+use fedtvd_core::train::{Frozen, Pass, Samples, Sgd, Trainer, Values};
 use fedtvd_nn::{Cpu, models};
 use std::sync::Arc;
 
@@ -21,23 +21,25 @@ fn one_step() -> Pass<'static> {
 }
 
 fn check(network: &Network, rows: usize, tolerance: f64) {
-    check_on(network, samples(network.input, network.classes, rows), tolerance);
+    check_on(network, samples(network.input, network.classes, rows), None, tolerance);
 }
 
-fn check_on(network: &Network, samples: Arc<Samples>, tolerance: f64) {
+fn check_on(network: &Network, samples: Arc<Samples>, frozen: Option<&Frozen>, tolerance: f64) {
     let rows = samples.rows();
     let mut cpu = Cpu::new(network, samples).unwrap();
     let layout = Arc::new(Layout::of(network).unwrap());
     let start = Params::initial(layout.clone(), 5);
     let rows: Vec<u32> = (0..rows as u32).collect();
     let mut moved = start.clone();
-    cpu.pass(&mut moved, &rows, &one_step()).unwrap();
+    let pass = Pass { frozen, ..one_step() };
+    cpu.pass(&mut moved, &rows, &pass).unwrap();
     let mut loss = |params: &Params| {
-        let report = cpu.pass(&mut params.clone(), &rows, &one_step()).unwrap();
+        let report = cpu.pass(&mut params.clone(), &rows, &pass).unwrap();
         report.losses[0]
     };
     let mut stream = Stream::at(9, Purpose::Split, 0, 0);
-    for tensor in layout.tensors().iter().filter(|tensor| tensor.role.trainable()) {
+    let moves = |tensor: &&Tensor| frozen.is_none_or(|frozen| !frozen.covers(&tensor.range()));
+    for tensor in layout.tensors().iter().filter(|tensor| tensor.role.trainable()).filter(moves) {
         let direction: Vec<f64> = tensor.range().map(|_| stream.normal()).collect();
         let length = direction.iter().map(|x| x * x).sum::<f64>().sqrt();
         let slope: f64 = tensor
@@ -121,6 +123,34 @@ fn norms() {
     );
 }
 
+/// The first layers, all buffers, or all tensors of one layer at a time are frozen.
+#[test]
+fn tensors_that_move_beside_frozen_ones() {
+    let lines = [
+        "conv 4 3x3 pad 1 nobias",
+        "batchnorm",
+        "residual {",
+        "conv 6 3x3 stride 2 pad 1 nobias",
+        "batchnorm",
+        "} shortcut {",
+        "conv 6 1x1 stride 2",
+        "batchnorm",
+        "}",
+        "groupnorm 2",
+        "flatten",
+        "linear",
+    ];
+    let network = models::from_lines(&lines.map(str::to_owned), [2, 6, 5], 3).unwrap();
+    let layout = Layout::of(&network).unwrap();
+    let layers = layout.tensors().iter().map(|tensor| tensor.layer).max().unwrap();
+    let buffers = Frozen::of(&layout, |tensor| !tensor.role.trainable());
+    let below = (1..=layers).map(|first| Frozen::of(&layout, |tensor| tensor.layer < first));
+    let single = (0..=layers).map(|layer| Frozen::of(&layout, |tensor| tensor.layer == layer));
+    for frozen in below.chain(single).chain([buffers]) {
+        check_on(&network, samples(network.input, 3, 5), Some(&frozen), SMOOTH);
+    }
+}
+
 #[test]
 fn residual_blocks() {
     let norm = |norm: &str, relu: &str, tolerance: f64| {
@@ -196,5 +226,5 @@ fn equal_values_in_a_window_pass_the_gradient_once() {
     let values = Values::Floats(vec![1.0; 4 * 2 * 5 * 5]);
     let data = Arc::new(Samples::new([2, 5, 5], 3, values, vec![0, 1, 2, 0], 4).unwrap());
     let lines = ["conv 3 2x2", "maxpool 2", "flatten", "linear"].map(String::from);
-    check_on(&models::from_lines(&lines, [2, 5, 5], 3).unwrap(), data, SMOOTH);
+    check_on(&models::from_lines(&lines, [2, 5, 5], 3).unwrap(), data, None, SMOOTH);
 }

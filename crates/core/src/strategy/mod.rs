@@ -25,6 +25,7 @@ mod fedlc;
 mod fednova;
 mod fedper;
 mod fedprox;
+mod fedrep;
 mod fedtvd;
 mod fedtvd_released;
 mod fedyogi;
@@ -75,6 +76,7 @@ pub const ALL: &[&Spec] = &[
     &complete::SPEC,
     &fedbn::SPEC,
     &fedper::SPEC,
+    &fedrep::SPEC,
     &ditto::SPEC,
     &finetune::SPEC,
     &prior::SPEC,

@@ -3,6 +3,7 @@
 //! A trainer's tests call [`check`], whose error names the violated property. Comparisons are of single steps over all
 //! rows at once, so that they hold for any model, even with batch norm and dropout.
 
+mod frozen;
 mod gradient;
 
 use crate::model::Params;
@@ -35,7 +36,7 @@ const LR: f64 = 0.1;
 /// Runs the whole suite; the error is the first property that does not hold.
 pub fn check(case: &Case<'_>) -> Result<(), String> {
     assert!(case.rows.len() >= 3, "the suite needs at least three rows");
-    let checks: [Check; 25] = [
+    let checks: [Check; 29] = [
         ("the same pass gives the same bits", repeats),
         ("four passes of one epoch equal one pass of four", continues),
         ("a batch smaller than the rows makes a step for each batch, the last one short", counts_steps),
@@ -74,6 +75,16 @@ pub fn check(case: &Case<'_>) -> Result<(), String> {
         (
             "constants shift the statistics of batch norms, and a pass with them reports their mean",
             gradient::shifts_norms,
+        ),
+        (
+            "a frozen tensor stays as it is, whatever moves the others, which move as ever",
+            frozen::does_not_move,
+        ),
+        ("clipping leaves frozen tensors out of the norm", frozen::does_not_count_when_clipping),
+        ("a gradient is zero where a tensor is frozen", frozen::has_no_gradient),
+        (
+            "frozen batch norms keep their running statistics and normalise by them",
+            frozen::normalises_by_running_statistics,
         ),
         ("an empty list of rows, a batch size of 0 and a missing row are refused", refuses),
     ];

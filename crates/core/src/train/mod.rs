@@ -5,6 +5,7 @@ pub(crate) mod augment;
 pub(crate) mod class_weights;
 pub mod client;
 pub mod conformance;
+pub(crate) mod frozen;
 pub(crate) mod local;
 pub(crate) mod logits;
 pub(crate) mod optimizer;
@@ -17,6 +18,7 @@ pub(crate) mod trainer;
 
 pub use augment::{Augment, Draw};
 pub use class_weights::{ClassWeights, ClassWeightsError};
+pub use frozen::Frozen;
 pub use local::{Local, LocalRun};
 pub use logits::{prediction, probabilities};
 pub use optimizer::{Adam, Optimizer, Sgd};

@@ -4,7 +4,7 @@
 //! transferred once in each direction.
 
 use crate::stream::{Key, Purpose, Stream};
-use crate::train::Optimizer;
+use crate::train::{Frozen, Optimizer};
 
 /// A proximal term: the gradient gets + mu (w - anchor).
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +55,8 @@ pub struct Pass<'a> {
     pub smoothing: f64,
     /// Constants for the batch norms; a pass with them reports the mean of the batch statistics.
     pub norm: Option<NormShift<'a>>,
+    /// Tensors that do not move.
+    pub frozen: Option<&'a Frozen>,
 }
 
 impl Pass<'_> {
@@ -74,6 +76,7 @@ impl Pass<'_> {
             class_weights: None,
             smoothing: 0.0,
             norm: None,
+            frozen: None,
         }
     }
 

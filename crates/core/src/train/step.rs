@@ -15,9 +15,11 @@
 //!
 //! So clipping covers what a PyTorch loop would differentiate: the loss and a proximal term that is part of it. Weight
 //! decay belongs to the optimiser. The push is SCAFFOLD's correction c - c_k; it stays outside of the norm, so that c_k
-//! remains the mean of the client's own clipped gradients.
+//! remains the mean of the client's own clipped gradients. Frozen parameters are left out of everything, the norm too.
 
-use crate::train::{Adam, Optimizer, Pass, Sgd};
+use crate::train::{Adam, Frozen, Optimizer, Pass, Pull, Sgd};
+use std::ops::Range;
+use std::slice;
 
 /// What an optimiser keeps from step to step.
 #[derive(Clone, Debug, Default)]
@@ -56,20 +58,41 @@ impl OptimizerState {
 pub fn step(pass: &Pass<'_>, w: &mut [f32], state: &mut OptimizerState, gradient: &[f32]) {
     let OptimizerState { first, second, powers } = state;
     assert!(w.len() == first.len() && w.len() == gradient.len(), "one state and one gradient per parameter");
-    let scale = scale(pass, w, gradient);
-    match pass.optimizer {
-        Optimizer::Sgd(Sgd { lr, momentum, nesterov, weight_decay }) => {
-            let rule = SgdSweep { w, v: first, lr: lr as f32, momentum: momentum as f32, nesterov };
-            sweep(pass, weight_decay as f32, scale, gradient, rule);
+    let whole = 0..w.len();
+    let moving = pass.frozen.map_or(slice::from_ref(&whole), Frozen::moving);
+    let scale = scale(pass, w, gradient, moving);
+    if let Optimizer::Adam(adam) | Optimizer::AdamW(adam) = pass.optimizer {
+        *powers = [powers[0] * adam.beta1, powers[1] * adam.beta2];
+    }
+    for range in moving.iter().cloned() {
+        let pass = part(pass, &range);
+        let (w, first, gradient) =
+            (&mut w[range.clone()], &mut first[range.clone()], &gradient[range.clone()]);
+        match pass.optimizer {
+            Optimizer::Sgd(Sgd { lr, momentum, nesterov, weight_decay }) => {
+                let rule = SgdSweep { w, v: first, lr: lr as f32, momentum: momentum as f32, nesterov };
+                sweep(&pass, weight_decay as f32, scale, gradient, rule);
+            }
+            Optimizer::Adam(adam) => {
+                let rule = AdamSweep::new(&adam, 1.0, powers, w, first, &mut second[range]);
+                sweep(&pass, adam.weight_decay as f32, scale, gradient, rule);
+            }
+            Optimizer::AdamW(adam) => {
+                let kept = 1.0 - adam.lr * adam.weight_decay;
+                let rule = AdamSweep::new(&adam, kept, powers, w, first, &mut second[range]);
+                sweep(&pass, 0.0, scale, gradient, rule);
+            }
         }
-        Optimizer::Adam(adam) => {
-            let rule = AdamSweep::new(&adam, 1.0, powers, w, first, second);
-            sweep(pass, adam.weight_decay as f32, scale, gradient, rule);
-        }
-        Optimizer::AdamW(adam) => {
-            let rule = AdamSweep::new(&adam, 1.0 - adam.lr * adam.weight_decay, powers, w, first, second);
-            sweep(pass, 0.0, scale, gradient, rule);
-        }
+    }
+}
+
+/// A pass as a range of the parameters sees it.
+#[inline(always)]
+fn part<'a>(pass: &Pass<'a>, range: &Range<usize>) -> Pass<'a> {
+    Pass {
+        pull: pass.pull.map(|pull| Pull { anchor: &pull.anchor[range.clone()], ..pull }),
+        push: pass.push.map(|push| &push[range.clone()]),
+        ..*pass
     }
 }
 
@@ -150,18 +173,17 @@ struct AdamSweep<'a> {
 }
 
 impl<'a> AdamSweep<'a> {
-    /// Takes the next step's powers of the betas.
+    /// `powers` are beta1^t and beta2^t.
     #[inline(always)]
     fn new(
         adam: &Adam,
         kept: f64,
-        powers: &mut [f64; 2],
+        powers: &[f64; 2],
         w: &'a mut [f32],
         m: &'a mut [f32],
         v: &'a mut [f32],
     ) -> Self {
         let &Adam { lr, beta1, beta2, eps, .. } = adam;
-        *powers = [powers[0] * beta1, powers[1] * beta2];
         Self {
             w,
             m,
@@ -192,16 +214,20 @@ impl Sweep for AdamSweep<'_> {
 
 /// The factor that clips u, if the pass clips.
 #[inline(always)]
-fn scale(pass: &Pass<'_>, w: &[f32], gradient: &[f32]) -> Option<f32> {
+fn scale(pass: &Pass<'_>, w: &[f32], gradient: &[f32], moving: &[Range<usize>]) -> Option<f32> {
     let clip = pass.clip?;
-    let square = match pass.pull {
-        None => square(gradient, w, gradient, |g, _, _| g),
-        Some(pull) => {
-            let mu = pull.mu as f32;
-            square(gradient, w, pull.anchor, |g, w, anchor| g + mu * (w - anchor))
-        }
-    };
-    Some((clip / (square.sqrt() + 1e-6)).min(1.0) as f32)
+    let mut total = 0.0;
+    for range in moving.iter().cloned() {
+        let (w, gradient) = (&w[range.clone()], &gradient[range.clone()]);
+        total += match pass.pull {
+            None => square(gradient, w, gradient, |g, _, _| g),
+            Some(pull) => {
+                let mu = pull.mu as f32;
+                square(gradient, w, &pull.anchor[range], |g, w, anchor| g + mu * (w - anchor))
+            }
+        };
+    }
+    Some((clip / (total.sqrt() + 1e-6)).min(1.0) as f32)
 }
 
 /// Sums that run side by side in [`square`]. A constant, so that the bits do not depend on the width of registers.

@@ -1,7 +1,7 @@
 //! The conformance suite accepts trainers that follow every field of a pass, and names each field that one ignores.
 
 use crate::exact::{Exact, Quadratic, Regression};
-use fedtvd_core::model::{Layout, Params};
+use fedtvd_core::model::{LayerKind, Layout, Params, Role, Tensor};
 use fedtvd_core::stream::Key;
 use fedtvd_core::train::conformance::{Case, check};
 use fedtvd_core::train::{
@@ -16,7 +16,15 @@ fn samples() -> Arc<Samples> {
 }
 
 fn verdict(trainer: &dyn Fn() -> Box<dyn Trainer>) -> Result<(), String> {
-    let mut start = Params::zeros(Arc::new(Layout::vector(12)));
+    let weights = |class: usize| Tensor {
+        name: format!("class{class}.weight"),
+        shape: vec![4],
+        layer: class,
+        kind: LayerKind::Linear,
+        role: Role::Weight,
+        start: 0,
+    };
+    let mut start = Params::zeros(Arc::new(Layout::from_tensors([0, 1, 2].map(weights).to_vec())));
     start.values.iter_mut().enumerate().for_each(|(i, w)| *w = (i as f32 - 6.0) / 12.0);
     check(&Case { trainer, start: &start, rows: &[0, 1, 2, 3, 4, 5], missing: 6, classes: 3 })
 }
@@ -81,7 +89,7 @@ impl Trainer for Careless {
 #[test]
 fn every_field_that_a_trainer_ignores_is_detected() {
     let samples = samples();
-    let oversights: [Oversight; 22] = [
+    let oversights: [Oversight; 23] = [
         ("four passes of one", |pass| pass.keep_state = false),
         ("a batch smaller", |pass| pass.batch = pass.batch.max(3)),
         ("the order of samples", |pass| pass.key = Key::of(1)),
@@ -114,6 +122,7 @@ fn every_field_that_a_trainer_ignores_is_detected() {
         ("clipping", |pass| pass.clip = None),
         ("label smoothing", |pass| pass.smoothing = 0.0),
         ("constants shift", |pass| pass.norm = None),
+        ("a frozen tensor", |pass| pass.frozen = None),
     ];
     for (sentence, oversight) in oversights {
         let found = verdict(&|| Box::new(Careless(Exact::new(Regression(Arc::clone(&samples))), oversight)));
@@ -158,7 +167,7 @@ impl Trainer for Wrong {
 #[test]
 fn every_mistake_of_a_gradient_is_detected() {
     let samples = samples();
-    let mistakes: [(&str, Mistake); 8] = [
+    let mistakes: [(&str, Mistake); 9] = [
         ("a gradient over one batch", |exact, w, rows, pass| {
             exact.gradient(w, rows, &Pass { offsets: None, ..pass })
         }),
@@ -187,6 +196,9 @@ fn every_mistake_of_a_gradient_is_detected() {
                 mean.iter_mut().zip(gradient).for_each(|(mean, g)| *mean += share * g);
             }
             Ok(mean)
+        }),
+        ("a gradient is zero", |exact, w, rows, pass| {
+            exact.gradient(w, rows, &Pass { frozen: None, ..pass })
         }),
         ("a gradient leaves", |exact, w, rows, pass| {
             exact.pass(&mut w.clone(), rows, &pass)?;

@@ -114,7 +114,9 @@ impl<P: Problem> Trainer for Exact<P> {
     fn gradient(&mut self, params: &Params, rows: &[u32], pass: &Pass<'_>) -> Result<Vec<f32>, TrainFailure> {
         self.check_pass(rows, pass)?;
         let (gradient, weights, _) = self.sums(params.trainable(), rows, pass);
-        Ok(mean(&gradient, weights))
+        let mut gradient = mean(&gradient, weights);
+        pass.frozen.into_iter().for_each(|frozen| frozen.clear(&mut gradient));
+        Ok(gradient)
     }
 
     fn evaluate(

@@ -288,6 +288,9 @@ impl Trainer for Buffered {
         let mut report = self.0.pass(params, rows, pass)?;
         report.statistics = pass.norm.map(|_| self.statistics(rows, pass));
         let trainable = params.layout.trainable();
+        if pass.frozen.is_some_and(|frozen| frozen.covers(&(trainable..params.values.len()))) {
+            return Ok(report);
+        }
         let (means, variances) = params.values[trainable..].split_at_mut(2);
         for &row in rows {
             let mut x = [0.0; 2];

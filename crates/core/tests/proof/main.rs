@@ -19,6 +19,7 @@ mod golden_fedopt;
 mod golden_fedprox;
 mod golden_loss;
 mod golden_models;
+mod golden_personal;
 mod golden_robust;
 mod golden_scaffold;
 mod golden_weights;

@@ -162,9 +162,10 @@ impl<'a> Sweep<'a> {
     pub fn setup(&self, experiment: &Experiment) -> Result<Arc<Setup>, SetupError> {
         let Experiment { data, split, split_seed, holdout, reference, model, layers, liars, .. } = experiment;
         let model = (model, layers, experiment.model_chosen);
-        // The mode caps what clients tell about a table's columns, and liars may flip their labels.
-        let mode = experiment.run.mode;
-        let key = format!("{:?}", (data, split, split_seed, holdout, reference, model, mode, liars));
+        // The mode caps what clients tell about a table's columns, liars may flip their labels, and a strategy may keep a part
+        // of the model at the clients.
+        let (mode, sharing) = (experiment.run.mode, &experiment.run.strategy.sharing);
+        let key = format!("{:?}", (data, split, split_seed, holdout, reference, model, mode, liars, sharing));
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, setup)) = shared.setup.as_ref().filter(|(own, _)| *own == key) {
             return Ok(Arc::clone(setup));
@@ -194,6 +195,26 @@ mod tests {
     use super::*;
     use crate::experiments::grid::cells;
     use fedtvd_run::configuration::axes;
+
+    #[test]
+    fn runs_that_share_data_do_not_share_what_stays_at_the_clients() {
+        let layers = "layers = [\"flatten\", \"linear 8\", \"relu\", \"linear\"]";
+        for strategies in [["fedavg", "fedper"], ["fedper", "fedavg"]] {
+            let text = format!(
+                "rounds = 1\nsplit.clients = 20\nlocal.epochs = 1\n[model]\n{layers}\n[sweep]\nstrategy.name = {strategies:?}\n"
+            );
+            let grid = cells(&Config::parse(&text).unwrap(), &axes(&text).unwrap()).unwrap();
+            let (folder, places, stop) =
+                (tempfile::tempdir().unwrap(), Places::new(None), AtomicBool::new(false));
+            let statuses = Sweep::new(folder.path(), &places, 1, &stop)
+                .run(&grid.iter().collect::<Vec<_>>(), &|_, _| {});
+            for (status, strategy) in statuses.iter().zip(strategies) {
+                let RunStatus::Done(summary) = status else { panic!("{strategy}: {status:?}") };
+                // There is no whole model for the server to evaluate.
+                assert_eq!(summary.accuracy.is_some(), strategy == "fedavg", "{strategy}");
+            }
+        }
+    }
 
     #[test]
     fn the_status_of_a_run_is_read_from_its_directory() {

@@ -5,11 +5,12 @@
 //!              running mean     = 0.9 running mean     + 0.1 m
 //!              running variance = 0.9 running variance + 0.1 v k / (k - 1)
 //!              with constants, m and v are shifted by them before they normalise: see `normaliser.rs`
-//! evaluation:  m, v = running mean and variance
+//! evaluation:  m, v = running mean and variance; so in training while they are frozen, and they stay
 //! h = (x - m) / sqrt(v + eps);   y = scale h + shift,  then perhaps + a shortcut, then perhaps a ReLU
 //!
 //! dscale = Σ dy h;   dshift = Σ dy;   dx = scale / sqrt(v + eps) * (dy - Σ dy / k - g Σ dy h / k)
 //! g = (x - the batch's own mean) / sqrt(v + eps), which is h without constants; 0 if the variance is at its floor
+//! with frozen statistics, which no input changes: dx = scale / sqrt(v + eps) dy
 //! ```
 //!
 //! With a single value per channel (k = 1) the unbiased variance is undefined, and the running variance stays as it is.
@@ -26,6 +27,7 @@ use crate::kernels::isa::Work;
 use crate::kernels::vector::Vector;
 use crate::map::{Map, Port, Write};
 use backward::Backward;
+use fedtvd_core::train::Frozen;
 use moments::Moments;
 use std::ops::Range;
 
@@ -54,6 +56,8 @@ pub(crate) struct BatchNorm {
     /// The last training batch's mean and biased variance per channel, and values per channel.
     pub(crate) batch: Vec<(f64, f64)>,
     pub(crate) count: usize,
+    /// Whether the running statistics normalise in training too.
+    pub(crate) fixed: bool,
     /// What normalises each channel.
     pub(crate) normalisers: Vec<Normaliser>,
 }
@@ -63,7 +67,7 @@ impl BatchNorm {
     pub(crate) fn new([input, output]: [Port; 2], added: Option<Port>, relu: bool, tensors: Tensors) -> Self {
         let batch = vec![(0.0, 1.0); input.map.shape[0]];
         let normalisers = batch.iter().copied().map(Normaliser::of).collect();
-        Self { input, output, added, relu, tensors, batch, count: 0, normalisers }
+        Self { input, output, added, relu, tensors, batch, count: 0, fixed: false, normalisers }
     }
 
     /// Bytes of its tables.
@@ -82,7 +86,10 @@ impl Layer for BatchNorm {
     fn forward(&mut self, buffers: &mut Buffers, params: &[f32], mode: &mut Mode<'_>) {
         let (isa, groups, samples) = (buffers.isa, buffers.groups(), buffers.samples);
         let map = self.input.map;
-        if let Mode::Training { norm, .. } = mode {
+        let statistics = [&self.tensors.mean, &self.tensors.variance];
+        let frozen = |frozen: &Frozen| statistics.into_iter().all(|tensor| frozen.covers(tensor));
+        self.fixed = matches!(mode, Mode::Training { frozen: Some(tensors), .. } if frozen(tensors));
+        if let (Mode::Training { norm, .. }, false) = (mode, self.fixed) {
             self.count = samples * map.shape[1] * map.shape[2];
             let x = &buffers.values[self.input.value];
             isa.run(Moments { x, map, samples, moments: &mut self.batch });
@@ -141,6 +148,9 @@ impl Layer for BatchNorm {
     }
 
     fn remember(&self, params: &mut [f32]) {
+        if self.fixed {
+            return;
+        }
         let unbiased = self.count as f64 / (self.count as f64 - 1.0);
         for (channel, &(mean, variance)) in self.batch.iter().enumerate() {
             let running = &mut params[self.tensors.mean.start + channel];
@@ -153,7 +163,9 @@ impl Layer for BatchNorm {
     }
 
     fn add_statistics(&self, sums: &mut [f64]) {
-        for (channel, &(mean, variance)) in self.batch.iter().enumerate() {
+        let used = |normaliser: &Normaliser| (normaliser.mean, normaliser.variance);
+        for (channel, &batch) in self.batch.iter().enumerate() {
+            let (mean, variance) = if self.fixed { used(&self.normalisers[channel]) } else { batch };
             let [of_mean, of_variance] = self.places(channel);
             sums[of_mean] += mean;
             sums[of_variance] += variance;

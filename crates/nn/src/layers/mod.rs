@@ -18,7 +18,7 @@ pub(crate) mod windows;
 use crate::kernels::aligned::Aligned;
 use crate::kernels::isa::Isa;
 use fedtvd_core::stream::Stream;
-use fedtvd_core::train::NormShift;
+use fedtvd_core::train::{Frozen, NormShift};
 
 /// A layer bound to its buffers.
 pub(crate) trait Layer: Send {
@@ -26,7 +26,7 @@ pub(crate) trait Layer: Send {
     fn forward(&mut self, buffers: &mut Buffers, params: &[f32], mode: &mut Mode<'_>);
 
     /// Gradients of the input and of the parameters from gradients of the output; those of the parameters are
-    /// set, not added to.
+    /// set, not added to. Frozen parameters have one too, which is not used.
     fn backward(&mut self, buffers: &mut Buffers, params: &[f32], gradient: &mut [f32]);
 
     /// Updates running statistics after a forward pass in training; most layers have none.
@@ -44,6 +44,8 @@ pub(crate) enum Mode<'a> {
         dropout: &'a mut Stream,
         /// Constants added to the batch statistics.
         norm: Option<NormShift<'a>>,
+        /// Tensors that do not move; a batch norm whose statistics are among them uses its running statistics.
+        frozen: Option<&'a Frozen>,
     },
     /// Running statistics; no dropout.
     Evaluation,

@@ -5,7 +5,7 @@ use crate::model::Params;
 use crate::train::{NormShift, Pass, Pull, TrainFailure};
 
 /// The gradient that a new trainer finds; NaN where it fails.
-fn gradient(case: &Case<'_>, pass: &Pass<'_>) -> Vec<f64> {
+pub(super) fn of(case: &Case<'_>, pass: &Pass<'_>) -> Vec<f64> {
     let failed = vec![f32::NAN; case.start.trainable().len()];
     let found = (case.trainer)().gradient(case.start, case.rows, pass).unwrap_or(failed);
     found.into_iter().map(f64::from).collect()
@@ -49,7 +49,7 @@ pub(super) fn is_that_of_a_step(case: &Case<'_>) -> bool {
             ..pass
         };
         let step = stepped(case.start, &after(case, &[pass]));
-        alike(case, &gradient(case, &pass), &step) && gradient(case, &pass) == gradient(case, &more)
+        alike(case, &of(case, &pass), &step) && of(case, &pass) == of(case, &more)
     })
 }
 
@@ -61,7 +61,7 @@ pub(super) fn is_a_mean_over_batches(case: &Case<'_>) -> bool {
     let kept = Pass { keep_state: true, ..next };
     let sum = stepped(&after(case, &[single, next]), &after(case, &[single, kept]));
     let mean: Vec<f64> = sum.into_iter().map(|g| g / case.rows.len() as f64).collect();
-    alike(case, &gradient(case, &single), &mean)
+    alike(case, &of(case, &single), &mean)
 }
 
 /// With short batches and class weights, Σ w times the gradient is linear in the weights w, so each batch counts by the
@@ -77,7 +77,7 @@ pub(super) fn weighs_batches(case: &Case<'_>) -> bool {
     let weighted = |own: f32, others: f32| {
         let mut weights = vec![others; case.classes];
         weights[class] = own;
-        gradient(case, &Pass { batch: 2, class_weights: Some(&weights), ..plain(case) })
+        of(case, &Pass { batch: 2, class_weights: Some(&weights), ..plain(case) })
     };
     let (own, others, mixed) = (weighted(1.0, 0.0), weighted(0.0, 1.0), weighted(3.0, 1.0));
     let mean =

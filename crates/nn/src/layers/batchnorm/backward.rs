@@ -99,9 +99,9 @@ impl Backward<'_> {
         let (root, count) = ((variance + EPSILON).sqrt(), norm.count as f64);
         // dx = f (dy - Σ dy / k) - g (x - m)
         let factor = f64::from(self.params[norm.tensors.scale.start + channel]) / root;
-        let slope = if floored { 0.0 } else { -factor * dscale / count / root };
+        let slope = if floored || norm.fixed { 0.0 } else { -factor * dscale / count / root };
         let slope = V::splat(slope as f32);
-        let level = (-factor * dshift / count) as f32;
+        let level = if norm.fixed { 0.0 } else { (-factor * dshift / count) as f32 };
         let (factor, mean, one) = (V::splat(factor as f32), V::splat(mean as f32), V::splat(1.0));
         for group in 0..self.samples.div_ceil(V::LANES) {
             // Lanes without a sample stay zero.

@@ -34,7 +34,11 @@ fn forward_backward_and_running_statistics_are_the_golden_ones() {
         let (input, output) = (port(0), port(1));
         let mut norm = BatchNorm::new([input, output], None, false, tensors);
         let mut stream = Stream::at(1, Purpose::Dropout, 0, 0);
-        norm.forward(&mut buffers, &params, &mut Mode::Training { dropout: &mut stream, norm: None });
+        norm.forward(
+            &mut buffers,
+            &params,
+            &mut Mode::Training { dropout: &mut stream, norm: None, frozen: None },
+        );
         let mut gradient = [0.0; 2];
         norm.backward(&mut buffers, &params, &mut gradient);
         norm.remember(&mut params);
