@@ -38,6 +38,10 @@ pub enum Purpose {
     OwnModel = 12,
     /// The order in which clients are matched anew.
     Matching = 13,
+    /// How a client's images differ from other clients', under a feature shift.
+    Shift = 14,
+    /// Which samples a client learns mixing weights on.
+    Mixing = 15,
 }
 
 /// A 32-byte address from which further keys and streams are derived.

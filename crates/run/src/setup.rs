@@ -12,7 +12,7 @@ use fedtvd_core::rules::Extent;
 use fedtvd_core::train::{ClassWeightsError, Samples};
 use fedtvd_data::holdout::ClientRows;
 use fedtvd_data::set::{DataOptions, LoadError, Loaded, Places};
-use fedtvd_data::split::{Dealt, Deck, Partition, SplitError, Terms};
+use fedtvd_data::split::{Dealt, Deck, Partition, ShiftError, SplitError, Terms};
 use fedtvd_data::statistics::counts;
 use fedtvd_data::table::{Remark, Schema, StandardsError, standards};
 use fedtvd_nn::models::{self, LayersError, ModelError};
@@ -22,13 +22,13 @@ use thiserror::Error;
 /// Data, split and model of a run.
 #[derive(Debug)]
 pub struct Setup {
-    /// The data set.
+    /// The data set, with the clients' rows as they see them.
     pub samples: Arc<Samples>,
     /// The data set that clients train on: the same, unless liars change their labels.
     pub training: Arc<Samples>,
     /// The split of the training rows, before hold-out.
     pub partition: Partition,
-    /// Hash of the split and the hold-out.
+    /// Hash of the split, the hold-out and the feature shift.
     pub split_hash: String,
     /// The data of each client.
     pub clients: Vec<ClientData>,
@@ -89,6 +89,9 @@ pub enum SetupError {
     /// The split.
     #[error(transparent)]
     Split(#[from] SplitError),
+    /// A feature shift.
+    #[error(transparent)]
+    Shift(#[from] ShiftError),
     /// The model's name.
     #[error(transparent)]
     Model(#[from] ModelError),
@@ -154,12 +157,13 @@ impl Setup {
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
         let dealt = experiment.split.deal(&deck, &terms)?;
         let split_hash = dealt.hash();
-        let Dealt { partition, clients, names, notes } = dealt;
+        let shifted = dealt.shifted(&experiment.data.set, samples)?;
+        let Dealt { partition, clients, names, notes, .. } = dealt;
         let notes = [data.loaded.notes.clone(), notes].concat();
         let (loaded, remarks) = standardised(experiment, &data.loaded, &clients)?;
         let notes = [notes, remarks.iter().map(Remark::to_string).collect()].concat();
         let schema = loaded.table.as_ref().map(|table| table.schema.clone());
-        let (samples, classes) = (loaded.samples, samples.classes());
+        let (samples, classes) = (shifted.map_or(loaded.samples, Arc::new), samples.classes());
         let model = definition(experiment, samples.shape(), classes)?;
         let layout = Arc::new(model.layout()?);
         let training = match &experiment.liars {

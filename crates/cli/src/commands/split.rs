@@ -6,6 +6,7 @@ use crate::request::{Configured, Failure, Output, eprint_line};
 use anyhow::Context;
 use clap::Args;
 use fedtvd_data::export::{export, vacant};
+use fedtvd_data::set::Loaded;
 use fedtvd_data::split::{Dealt, Deck, PartitionFile, SplitKind, Terms};
 use fedtvd_data::statistics::Statistics;
 use fedtvd_lab::figures::{split_chart, split_text};
@@ -13,6 +14,7 @@ use fedtvd_run::configuration::Experiment;
 use serde::Serialize;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Show how a data set is split over clients, and save or export the split.
 #[derive(Args)]
@@ -71,13 +73,16 @@ impl Split {
         let terms = Terms { set: &experiment.data.set, seed, holdout, reference: reference.as_ref() };
         let dealt = experiment.split.deal(&deck, &terms).map_err(Failure::request)?;
         let statistics = dealt.statistics(&deck, &terms);
-        let Dealt { partition, clients, names, notes } = dealt;
+        let shifted = dealt.shifted(&experiment.data.set, &data.samples).map_err(Failure::request)?;
+        let Dealt { partition, clients, names, notes, .. } = dealt;
         let notes = [data.notes.as_slice(), &notes].concat();
         let file = PartitionFile::new(&experiment.data.set, &deck, &partition, names.clone());
         let saved = self.save(&file, &statistics.hash).map_err(Failure::Work)?;
         let scene = split_chart(&title(&experiment), &statistics, &data.class_names);
         self.plot.iter().try_for_each(|path| plot::write(path, &scene))?;
         if let Some(folder) = &self.export {
+            let samples = shifted.map_or_else(|| Arc::clone(&data.samples), Arc::new);
+            let data = Loaded { samples, ..data.clone() };
             export(&experiment.data.set, &data, &clients, folder).map_err(Failure::work)?;
             file.write(&folder.join("partition.json")).map_err(Failure::work)?;
         }

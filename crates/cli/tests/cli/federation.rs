@@ -183,6 +183,9 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
         "split.holdout=0.1",
         "--set",
         "seed=3",
+        // The sites have images of their own kind each, as the simulation's clients do.
+        "--set",
+        "split.shift=rotation",
     ];
     let names = sites(folder.path(), &split);
     let common =

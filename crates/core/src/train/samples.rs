@@ -119,6 +119,12 @@ impl Samples {
         Self { augment: Some(augment), ..self }
     }
 
+    /// The same samples with other values of the same kind and number.
+    pub fn with_values(&self, values: Values) -> Result<Self, SamplesError> {
+        let &Self { shape, classes, ref labels, train, augment, .. } = self;
+        Ok(Self { augment, ..Self::new(shape, classes, values, labels.clone(), train)? })
+    }
+
     /// The same samples with other labels on some rows.
     ///
     /// # Panics

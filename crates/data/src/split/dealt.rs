@@ -1,10 +1,11 @@
 //! A split as a run uses it: which client has which rows, with notes for the user.
 
 use super::correlated::tolerance;
-use super::{Deck, Partition, PartitionFile, SplitError, SplitKind, SplitOptions};
+use super::{Deck, Partition, PartitionFile, Shift, ShiftError, SplitError, SplitKind, SplitOptions};
 use crate::holdout::{self, ClientRows, keep_back};
 use crate::statistics::{Statistics, counts};
 use fedtvd_core::labels::Reference;
+use fedtvd_core::train::Samples;
 
 /// What a split is made for.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,7 @@ impl Terms<'_> {
 }
 
 /// Rows that have been dealt.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Dealt {
     /// Who has which training rows.
     pub partition: Partition,
@@ -38,18 +39,28 @@ pub struct Dealt {
     pub names: Option<Vec<String>>,
     /// Notes about the split for the user.
     pub notes: Vec<String>,
+    /// How the clients' images differ.
+    pub shift: Shift,
+    /// Seed of the split.
+    pub seed: u64,
 }
 
 impl From<Partition> for Dealt {
     fn from(partition: Partition) -> Self {
-        Self { clients: keep_back(&partition, 0.0, 0), partition, names: None, notes: Vec::new() }
+        let clients = keep_back(&partition, 0.0, 0);
+        Self { clients, partition, names: None, notes: Vec::new(), shift: Shift::default(), seed: 0 }
     }
 }
 
 impl Dealt {
-    /// The hash that identifies this split in results: who has which rows and holds out which of them.
+    /// The hash that identifies this split in results: who has which rows, holds out which of them and sees them how.
     pub fn hash(&self) -> String {
-        holdout::hash(&self.partition, &self.clients)
+        self.shift.hash(holdout::hash(&self.partition, &self.clients), self.seed)
+    }
+
+    /// The samples as clients see them; `None` if they see them as they are. `set` is the data set's name.
+    pub fn shifted(&self, set: &str, samples: &Samples) -> Result<Option<Samples>, ShiftError> {
+        self.shift.samples(set, samples, &self.clients, self.seed)
     }
 
     /// The split in numbers: of the rows that clients train on.
@@ -93,7 +104,8 @@ impl SplitOptions {
             _ => self.with_enough(deck, terms).map_err(|error| error.beside_owners(deck))?,
         };
         let clients = keep_back(&dealt.partition, terms.holdout, terms.seed);
-        let mut dealt = Dealt { clients, ..dealt };
+        let mut dealt = Dealt { clients, shift: self.shift, seed: terms.seed, ..dealt };
+        dealt.notes.extend(self.shift.description());
         dealt.notes.extend(self.without_effect(&dealt));
         dealt.notes.extend(self.reached(&dealt, deck, terms));
         Ok(dealt)

@@ -14,6 +14,7 @@ mod options;
 mod partition;
 mod quantity;
 mod shards;
+mod shift;
 
 pub use correlated::{Correlated, tolerance};
 pub use dealt::{Dealt, Terms};
@@ -27,3 +28,4 @@ pub use options::{SplitKind, SplitOptions};
 pub use partition::Partition;
 pub use quantity::Quantity;
 pub use shards::Shards;
+pub use shift::{Shift, ShiftError, ShiftKind};

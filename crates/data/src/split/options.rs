@@ -1,6 +1,8 @@
 //! A split by its name and parameters, as a configuration writes it.
 
-use super::{Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, SplitError, Terms, iid};
+use super::{
+    Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, Shift, SplitError, Terms, iid,
+};
 use std::path::PathBuf;
 
 /// How rows are dealt.
@@ -84,6 +86,8 @@ pub struct SplitOptions {
     pub alpha_even: f64,
     /// `file`: where the partition is.
     pub file: Option<PathBuf>,
+    /// How the clients' images differ.
+    pub shift: Shift,
     /// Seed of the split; the run's seed if `None`.
     pub seed: Option<u64>,
 }
@@ -105,6 +109,7 @@ impl Default for SplitOptions {
             spread: 1.0,
             alpha_even: 10.0,
             file: None,
+            shift: Shift::default(),
             seed: None,
         }
     }

@@ -10,7 +10,7 @@ use fedtvd_core::settings::ParamKind;
 const REPEATED: &[&str] = &["dirichlet", "labels", "quantity", "correlated"];
 
 /// Keys that only some values of another key use: the key, the other one, and those values.
-pub(crate) const USERS: [(&str, &str, &[&str]); 22] = [
+pub(crate) const USERS: [(&str, &str, &[&str]); 23] = [
     ("split.alpha", "split.kind", &["dirichlet", "hsu", "correlated"]),
     ("split.min_size", "split.kind", REPEATED),
     ("split.self_balancing", "split.kind", &["dirichlet"]),
@@ -22,6 +22,7 @@ pub(crate) const USERS: [(&str, &str, &[&str]); 22] = [
     ("split.spread", "split.kind", &["correlated"]),
     ("split.alpha_even", "split.kind", &["correlated"]),
     ("split.file", "split.kind", &["file"]),
+    ("split.shift_strength", "split.shift", &["rotation", "contrast", "noise"]),
     ("local.momentum", "local.optimizer", &["sgd"]),
     ("local.nesterov", "local.optimizer", &["sgd"]),
     ("local.beta1", "local.optimizer", &["adam", "adamw"]),
@@ -62,7 +63,9 @@ pub fn no_effect(config: &Config, path: &str) -> Option<String> {
     let zero = |paths: &[&'static str]| paths.iter().all(|path| number(config, path) == 0.0);
     match path {
         "split.clients" if given => with("split.kind"),
-        "split.seed" if given && zero(&["split.holdout"]) => with("split.kind"),
+        "split.seed" if given && zero(&["split.holdout"]) && text(config, "split.shift") == "none" => {
+            with("split.kind")
+        }
         "cohort.seed"
             if number(config, "cohort.fraction") == 1.0 && zero(&["cohort.absent", "cohort.partial"]) =>
         {
@@ -109,7 +112,7 @@ mod tests {
     }
 
     /// A key, settings with which it has no effect, why, and settings with which it has one.
-    const CASES: [(&str, &[&str], &str, &[&str]); 18] = [
+    const CASES: [(&str, &[&str], &str, &[&str]); 20] = [
         ("split.shards", &[], "with split.kind = dirichlet", &["split.kind=shards"]),
         ("split.file", &[], "with split.kind = dirichlet", &["split.kind=file"]),
         ("split.alpha", &["split.kind=iid"], "with split.kind = iid", &["split.kind=hsu"]),
@@ -117,6 +120,8 @@ mod tests {
         ("split.tries", &["split.kind=shards"], "with split.kind = shards", &["split.kind=labels"]),
         ("split.clients", &["split.kind=natural"], "with split.kind = natural", &["split.kind=iid"]),
         ("split.seed", &["split.kind=file"], "with split.kind = file", &["split.kind=file", "holdout=0.1"]),
+        ("split.seed", &["split.kind=file"], "with split.kind = file", &["split.kind=file", "shift=noise"]),
+        ("split.shift_strength", &[], "with split.shift = none", &["split.shift=noise"]),
         ("cohort.seed", &["cohort.fraction=1"], "with cohort.fraction = 1", &["fraction=1", "absent=0.1"]),
         ("cohort.liars", &[], "with attack.kind = none", &["attack.kind=scale"]),
         ("attack.clients", &[], "with attack.kind = none", &["attack.kind=nan"]),

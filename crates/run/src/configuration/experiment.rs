@@ -10,7 +10,7 @@ use fedtvd_core::round::{Mode, Run};
 use fedtvd_core::rules::{Extent, NotationError, Strategy};
 use fedtvd_core::train::{ClassWeights, ClassWeightsError, Local};
 use fedtvd_data::set::DataOptions;
-use fedtvd_data::split::{SplitKind, SplitOptions};
+use fedtvd_data::split::{Shift, ShiftKind, SplitKind, SplitOptions};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -208,8 +208,16 @@ fn split(config: &Config) -> SplitOptions {
         spread: number(config, "split.spread"),
         alpha_even: number(config, "split.alpha_even"),
         file: some_text(config, "split.file").map(PathBuf::from),
+        shift: shift(config),
         seed: None,
     }
+}
+
+fn shift(config: &Config) -> Shift {
+    let word = text(config, "split.shift");
+    let kind = ShiftKind::named(&word)
+        .unwrap_or_else(|| unreachable!("split.shift keeps the words of its key, not {word}"));
+    Shift { kind, strength: number(config, "split.shift_strength") }
 }
 
 fn kind(word: &str) -> SplitKind {

@@ -128,6 +128,17 @@ pub const ALL: &[Key] = &[
         Range::closed(0.0, 0.9),
         "fraction of its samples that each client holds out from training",
     )),
+    later(Param {
+        name: "split.shift",
+        kind: ParamKind::Choice { default: "none", choices: fedtvd_data::split::ShiftKind::WORDS },
+        about: "how the clients' images differ: each client's have a rotation, contrast or noise of their own; not for tables",
+    }),
+    later(Param::number(
+        "split.shift_strength",
+        0.5,
+        SHARE,
+        "greatest shift: fraction of 180° (rotation), loss of contrast, or noise as a fraction of the range of values",
+    )),
     first(Param {
         name: "split.seed",
         kind: ParamKind::Seed,
