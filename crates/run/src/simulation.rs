@@ -74,7 +74,7 @@ pub enum SimulationError {
     NoTest,
     /// Hold-outs are needed, and no client has one.
     #[error("{0} needs hold-outs: set split.holdout, such as split.holdout = 0.2{1}")]
-    NoHoldouts(&'static str, &'static str),
+    NoHoldouts(String, &'static str),
 }
 
 /// The trainers of a simulation, one per worker, and the fingerprint of their device.
@@ -107,13 +107,20 @@ pub(crate) fn check(experiment: &Experiment, setup: &Setup) -> Result<(), Simula
     match (test, patience) {
         (true, _) if setup.samples.test_rows().is_empty() => return Err(SimulationError::NoTest),
         (false, _) if !held_out => {
-            return Err(SimulationError::NoHoldouts("evaluation.test = false", ""));
+            return Err(SimulationError::NoHoldouts("evaluation.test = false".to_owned(), ""));
         }
         (_, Some(_)) if !held_out => {
             let why = "; a run that stops by its test set would choose its result by it";
-            return Err(SimulationError::NoHoldouts("stop.patience", why));
+            return Err(SimulationError::NoHoldouts("stop.patience".to_owned(), why));
         }
         _ => {}
+    }
+    let strategy = &experiment.run.strategy;
+    if strategy.needs().holdout && !held_out {
+        return Err(SimulationError::NoHoldouts(
+            strategy.label.clone(),
+            ", since its clients decide by them how to train",
+        ));
     }
     let Run { fraction, quorum, .. } = experiment.run;
     check_cohort(&experiment.run, setup.clients.len())?;

@@ -85,7 +85,15 @@ fn every_false_claim_passes_the_checks_of_every_strategy() {
                 let model = if shares { layers } else { "model.name=logistic" };
                 let record = first_round(
                     spec.name,
-                    &[&kind, &reference, "attack.clients=2", "attack.size=1003", fraction, model],
+                    &[
+                        &kind,
+                        &reference,
+                        "attack.clients=2",
+                        "attack.size=1003",
+                        fraction,
+                        model,
+                        "holdout=0.2",
+                    ],
                 );
                 let failed = record.clients.iter().filter(|client| client.failure.is_some());
                 let failed: Vec<u32> = failed.map(|client| client.client).collect();

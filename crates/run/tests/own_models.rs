@@ -14,8 +14,10 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 /// A strategy whose clients remember something, or make their models anew, and the model that it is for.
-const STRATEGIES: [(&str, &str); 7] = [
+const STRATEGIES: [(&str, &str); 9] = [
     ("fedbn", "lenet-bn"),
+    ("fedrep", "lenet-bn"),
+    ("fedala", "logistic"),
     ("ditto", "logistic"),
     ("finetune", "logistic"),
     ("balanced+prior", "logistic"),
@@ -70,5 +72,34 @@ fn own_models_are_evaluated_on_what_clients_remember_also_after_a_restart() {
             clients,
             "{strategy}"
         );
+    }
+}
+
+#[test]
+fn personal_models_and_adaptive_clients_learn_on_embedded_data() {
+    for strategy in ["fedper", "fedrep:head_epochs=3", "ditto", "fedala", "finetune", "fedadap+fednova"] {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("run");
+        let mut config = Config::default().with_strategy(strategy);
+        let layers = r#"model.layers=["flatten", "linear 32", "relu", "linear"]"#;
+        for setting in [
+            "clients=5",
+            "fraction=1",
+            "split.kind=iid",
+            "rounds=4",
+            "split.holdout=0.2",
+            "local.lr=0.02",
+            layers,
+        ] {
+            config.set(setting).unwrap();
+        }
+        let data = Data::load(&Experiment::of(&config).unwrap().data, &Places::new(None)).unwrap();
+        let runner = Runner::start(&config, &data, &out, Resources::workers(2)).unwrap();
+        let End::Done(_) = runner.run(&AtomicBool::new(false), &mut |_| {}).unwrap() else { panic!() };
+        let clients = RunDirectory::open(&out).unwrap().client_results().unwrap().unwrap();
+        let own = clients.iter().map(|client| client.personal.unwrap_or(client.accuracy));
+        let mean = own.sum::<f64>() / clients.len() as f64;
+        // Guessing is right in a tenth of the cases.
+        assert!(mean > 0.5, "{strategy}: {mean}");
     }
 }

@@ -40,7 +40,7 @@ fn experiment(strategy: &str) -> (Experiment, Arc<Setup>) {
     let mut config = Config::default().with_strategy(strategy);
     // Batch norms and several layers, since some strategies keep a part of the model at the clients.
     let layers = r#"model.layers=["conv 2 2x2", "batchnorm", "flatten", "linear"]"#;
-    for setting in ["clients=12", "fraction=0.5", "alpha=0.3", layers, "batch=8", "epochs=2"] {
+    for setting in ["clients=12", "fraction=0.5", "alpha=0.3", layers, "batch=8", "epochs=2", "holdout=0.2"] {
         config.set(setting).unwrap();
     }
     let experiment = Experiment::of(&config).unwrap();

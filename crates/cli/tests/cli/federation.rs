@@ -220,6 +220,8 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
         ("ifca+balanced", &paper[..]),
         ("cfl:warmup=0:eps1=100:eps2=0+fedtvd", &paper[..]),
         ("fedrep", &["--set", "strategy.head_epochs=1"]),
+        ("fedala", &["--set", "strategy.mixing_epochs=2"]),
+        ("fedadap+fednova", &["--set", "strategy.stop_patience=1"]),
     ];
     for (strategy, options) in cases {
         let name = format!("strategy.name={strategy}");

@@ -138,6 +138,8 @@ mod tests {
         mu: 0.0,
         sgd: None,
         own_model: false,
+        holdout: false,
+        least_lr: None,
     };
 
     fn job() -> Job {

@@ -71,7 +71,7 @@ fn name(part: UpdatePart<'_>) -> &str {
 impl Inspection {
     /// Checks the report of a client with `size` samples; its values follow.
     pub fn new(needs: &Needs, size: u64, job: &Job, report: Report) -> Result<Self, ClientFailure> {
-        check_report(needs.mu, size, job, &report)?;
+        check_report(needs, size, job, &report)?;
         let (offer, got) = (&job.offer, report.branch);
         let (first, last) = (offer.branch, offer.branch + offer.others.len() as u32);
         let base = offer.model(got).ok_or(ClientFailure::WrongBranch { got, first, last })?;
@@ -167,7 +167,7 @@ fn variances(layout: &Layout) -> Vec<(Range<usize>, String)> {
     variances.map(|tensor| (tensor.range(), tensor.name.clone())).collect()
 }
 
-fn check_report(mu: f64, size: u64, job: &Job, report: &Report) -> Result<(), ClientFailure> {
+fn check_report(needs: &Needs, size: u64, job: &Job, report: &Report) -> Result<(), ClientFailure> {
     let expected = job.offer.round;
     if report.round != expected {
         return Err(ClientFailure::WrongRound { got: report.round, expected });
@@ -177,7 +177,9 @@ fn check_report(mu: f64, size: u64, job: &Job, report: &Report) -> Result<(), Cl
     if report.steps == 0 || report.steps > most {
         return Err(ClientFailure::Steps { steps: report.steps, most });
     }
-    let [least, greatest] = local.reaches(mu, size);
+    let [least, greatest] = local.reaches(needs.mu, size);
+    let chosen = needs.least_lr.map(|lr| local.with_lr(lr.min(local.optimizer.lr())).reaches(needs.mu, size));
+    let least = chosen.map_or(least, |[chosen, _]| chosen.min(least));
     // The client computed its reach with the same arithmetic; the slack covers rounding on another machine and over
     // very many steps.
     let slack = (most as f64 * f64::EPSILON).max(1e-9);

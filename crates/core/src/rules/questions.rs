@@ -67,6 +67,11 @@ pub struct Needs {
     pub sgd: Option<&'static str>,
     /// Whether clients keep a model of their own: see [`LocalRule::own_model`].
     pub own_model: bool,
+    /// Whether clients decide how to train by samples that they hold out.
+    pub holdout: bool,
+    /// The lowest learning rate with which a client may start a round, if it may choose one below the round's; it bounds
+    /// the reach.
+    pub least_lr: Option<f64>,
 }
 
 /// A vector sent along with the model.

@@ -15,6 +15,8 @@ mod ditto;
 mod example;
 mod fedadagrad;
 mod fedadam;
+mod fedadap;
+mod fedala;
 pub(crate) mod fedavg;
 mod fedavgm;
 mod fedbn;
@@ -62,6 +64,7 @@ pub const ALL: &[&Spec] = &[
     &bn_scaffold::SPEC,
     &feddyn::SPEC,
     &fednova::SPEC,
+    &fedadap::SPEC,
     &median::SPEC,
     &trimmed_mean::SPEC,
     &krum::SPEC,
@@ -78,6 +81,7 @@ pub const ALL: &[&Spec] = &[
     &fedper::SPEC,
     &fedrep::SPEC,
     &ditto::SPEC,
+    &fedala::SPEC,
     &finetune::SPEC,
     &prior::SPEC,
     &cfl::SPEC,

@@ -3,7 +3,7 @@
 use crate::model::Params;
 use crate::settings::Range;
 use crate::stream::Key;
-use crate::train::{Optimizer, Pass, Pull, Reach, Schedule, Sgd, TrainFailure, Trainer};
+use crate::train::{Optimizer, Pass, Passes, Pull, Reach, Schedule, Sgd, TrainFailure, Trainer};
 
 /// How clients train, the same for all of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,6 +71,11 @@ impl Local {
             class_weights,
             ..Pass::new(self.optimizer, self.batch, key)
         }
+    }
+
+    /// The same settings with another learning rate.
+    pub(crate) fn with_lr(&self, lr: f64) -> Self {
+        Self { optimizer: self.optimizer.with_lr(lr), ..*self }
     }
 
     /// Maximum number of steps of a client of this size in a round.
@@ -143,7 +148,8 @@ impl Local {
         (range, computed)
     }
 
-    fn in_epoch(&self, epoch: u32) -> Optimizer {
+    /// The optimiser of an epoch of a round, counted from 0.
+    pub(crate) fn in_epoch(&self, epoch: u32) -> Optimizer {
         self.optimizer.with_lr(self.optimizer.lr() * self.epoch_decay.powi(epoch as i32))
     }
 }
@@ -197,46 +203,25 @@ impl LocalRun {
         push: Option<&'a [f32]>,
         trainer: &mut dyn Trainer,
     ) -> Result<Self, TrainFailure> {
-        let mut params = start.clone();
-        let mut reach = Reach::default();
-        let mut steps = 0;
-        let (mut losses, mut statistics) = (None, None);
+        let mut passes = Passes::from(start);
         // A learning rate that changes within the round needs several passes.
         let stride = if local.epoch_decay == 1.0 { pass.epochs.max(1) } else { 1 };
         let mut epoch = 0;
         while epoch < pass.epochs {
-            let optimizer = local.in_epoch(epoch);
             let part = Pass {
                 epochs: stride,
                 first_epoch: pass.first_epoch + epoch,
                 keep_state: epoch > 0,
-                optimizer,
+                optimizer: local.in_epoch(epoch),
                 pull,
                 push,
                 ..*pass
             };
-            let report = trainer.pass(&mut params, rows, &part)?;
-            reach.advance(&optimizer, pull.map_or(0.0, |pull| pull.mu), true, report.steps);
-            statistics = match (statistics, report.statistics) {
-                (Some(before), Some(next)) => Some(joined(before, steps, &next, report.steps)),
-                (_, next) => next,
-            };
-            steps += report.steps;
-            losses = Some([losses.map_or(report.losses[0], |[first, _]: [f64; 2]| first), report.losses[1]]);
+            passes.train(rows, &part, trainer)?;
             epoch += stride;
         }
-        let losses = losses.ok_or(TrainFailure::NoSamples)?;
-        Ok(Self { params, steps, reach: reach.distance(), losses, statistics })
+        passes.finished()
     }
-}
-
-/// The mean over both numbers of steps.
-fn joined(mut before: Vec<f64>, steps: u64, next: &[f64], more: u64) -> Vec<f64> {
-    let (steps, more) = (steps as f64, more as f64);
-    for (mean, next) in before.iter_mut().zip(next) {
-        *mean = (*mean * steps + next * more) / (steps + more);
-    }
-    before
 }
 
 #[cfg(test)]

@@ -12,6 +12,8 @@ mod enrolment;
 mod exact;
 mod federation;
 mod golden_bn_scaffold;
+mod golden_fedadap;
+mod golden_fedala;
 mod golden_feddyn;
 mod golden_fedexp;
 mod golden_fednova;
