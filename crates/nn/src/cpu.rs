@@ -17,8 +17,10 @@ use thiserror::Error;
 /// Samples per batch of an evaluation.
 const EVALUATION_BATCH: usize = 32;
 
-/// A network, its buffers and its data set, on one core.
+/// A network, its buffers and its data set, on one core. Models may have other widths than the network that it was made for: it
+/// follows the layout of the parameters.
 pub struct Cpu {
+    network: Network,
     flow: Flow,
     layout: Layout,
     samples: Arc<Samples>,
@@ -113,11 +115,35 @@ impl Cpu {
             row: vec![0.0; network.input.iter().product()],
             labels: Vec::new(),
             classes: network.classes,
+            network: network.clone(),
             flow,
             layout,
             samples,
             isa,
         })
+    }
+
+    /// Takes the widths of this layout, if they are not those of the last one.
+    fn follow(&mut self, layout: &Layout) -> Result<(), TrainFailure> {
+        if layout.widths() == self.layout.widths() {
+            return Ok(());
+        }
+        let network = match layout.widths() {
+            [] => self.network.clone(),
+            widths => self.network.with_widths(widths),
+        };
+        let failed = |why: String| TrainFailure::Device(why);
+        let own = Layout::of(&network).map_err(|error| failed(error.to_string()))?;
+        if own.tensors() != layout.tensors() {
+            return Err(failed(format!("the network cannot have the widths {:?}", layout.widths())));
+        }
+        let flow = Flow::of(&network).map_err(|error| failed(error.to_string()))?;
+        bind::check(&flow, layout, self.isa, EVALUATION_BATCH).map_err(|error| failed(error.to_string()))?;
+        self.bound.free();
+        self.bound = Bound::new(&flow, layout, self.isa, EVALUATION_BATCH);
+        self.gradient = vec![0.0; layout.trainable()];
+        (self.flow, self.layout) = (flow, layout.clone());
+        Ok(())
     }
 
     /// Makes the buffers large enough for this batch; never holds the old ones and the new ones at the same time.
@@ -227,6 +253,7 @@ impl Cpu {
         if pass.batch == 0 {
             return Err(TrainFailure::EmptyBatch);
         }
+        self.follow(&params.layout)?;
         let trainable = self.layout.trainable();
         let buffers = self.layout.len() - trainable;
         self.check(
@@ -344,6 +371,7 @@ impl Trainer for Cpu {
         rows: &[u32],
         offsets: Option<&[f32]>,
     ) -> Result<Evaluation, TrainFailure> {
+        self.follow(&params.layout)?;
         self.check(params, rows, &[("offsets to the logits", offsets.map(<[f32]>::len), self.classes)])?;
         let terms = Terms { offsets, ..Terms::default() };
         let mut evaluation = Evaluation::empty(self.classes);
@@ -362,6 +390,7 @@ impl Trainer for Cpu {
     }
 
     fn logits(&mut self, params: &Params, rows: &[u32]) -> Result<Vec<f32>, TrainFailure> {
+        self.follow(&params.layout)?;
         self.check(params, rows, &[])?;
         let mut logits = Vec::with_capacity(rows.len() * self.classes);
         for batch in rows.chunks(EVALUATION_BATCH) {

@@ -4,6 +4,7 @@ use crate::backend::{ModelSource, other_model, other_models};
 use crate::configuration::table_model::{is_table, table_layers};
 use crate::configuration::{ClassMismatch, Experiment, LiarsError};
 use crate::directory::digest;
+use fedtvd_core::matching::{Chain, ChainError};
 use fedtvd_core::model::{
     DefinitionError, Layout, ModelDefinition, OtherModel, Parts, PartsError, Role, Shape,
 };
@@ -121,6 +122,16 @@ pub enum SetupError {
         /// What its source says.
         why: String,
     },
+    /// A model whose units cannot be matched.
+    #[error(
+        "{strategy} matches the units of the clients' networks: {why}; choose another model with model.name or model.layers"
+    )]
+    Matching {
+        /// The strategy.
+        strategy: String,
+        /// Why they cannot be matched.
+        why: ChainError,
+    },
     /// A strategy that carries batch statistics, for a model with other buffers.
     #[error(
         "{strategy} carries the statistics of batch norms, and the model has a buffer {tensor} that is none; choose another model \
@@ -235,16 +246,31 @@ pub fn definition(
     shape: Shape,
     classes: usize,
 ) -> Result<ModelDefinition, SetupError> {
-    Ok(ModelDefinition::Network(match experiment.layers.as_slice() {
+    let network = match experiment.layers.as_slice() {
         [] if !experiment.model_chosen && is_table(shape) => {
             models::from_lines(&table_layers(shape[0]), shape, classes).map_err(SetupError::Layers)?
         }
         [] => match other_model(&experiment.model) {
-            Some(source) => return registered(&experiment.model, source.as_ref(), shape, classes),
+            Some(source) => {
+                let model = registered(&experiment.model, source.as_ref(), shape, classes)?;
+                return match experiment.run.strategy.matching {
+                    None => Ok(model),
+                    Some(_) => Err(SetupError::Matching {
+                        strategy: experiment.run.strategy.label.clone(),
+                        why: ChainError::NoLayers(experiment.model.clone()),
+                    }),
+                };
+            }
             None => models::named(&experiment.model, shape, classes).map_err(also_registered)?,
         },
         lines => models::from_lines(lines, shape, classes).map_err(SetupError::Layers)?,
-    }))
+    };
+    let strategy = &experiment.run.strategy;
+    if strategy.matching.is_some() {
+        let label = || strategy.label.clone();
+        Chain::of_network(&network).map_err(|why| SetupError::Matching { strategy: label(), why })?;
+    }
+    Ok(ModelDefinition::Network(network))
 }
 
 fn registered(

@@ -174,7 +174,9 @@ fn check_model(directory: &RunDirectory, setup: &Setup, last: &RoundRecord) -> R
     let model = |branch: u32| {
         let path = directory.model_of_branch(branch);
         let bytes = fs::read(&path).map_err(|error| damaged(&path, &error))?;
-        Params::from_safetensors(&bytes, layout).map(Arc::new).map_err(|error| damaged(&path, &error))
+        Params::from_safetensors_of_any_width(&bytes, layout)
+            .map(Arc::new)
+            .map_err(|error| damaged(&path, &error))
     };
     let models: Vec<Arc<Params>> = (0..branches.max(1) as u32).map(model).collect::<Result<_, _>>()?;
     match first_difference(&digest::models(models.iter()), last, layout) {

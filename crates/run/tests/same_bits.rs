@@ -7,7 +7,7 @@ mod in_memory;
 use fedtvd_core::round::{
     ClientFailure, ClientRecord, RoundRecord, State, UpdatePart, Updates, Upload, close, plan,
 };
-use fedtvd_core::rules::Carried;
+use fedtvd_core::rules::{Carried, notation};
 use fedtvd_core::strategy::ALL;
 use fedtvd_core::stream::{Purpose, Stream};
 use fedtvd_core::train::{Samples, Values};
@@ -42,6 +42,11 @@ fn experiment(strategy: &str) -> (Experiment, Arc<Setup>) {
     let layers = r#"model.layers=["conv 2 2x2", "batchnorm", "flatten", "linear"]"#;
     for setting in ["clients=12", "fraction=0.5", "alpha=0.3", layers, "batch=8", "epochs=2", "holdout=0.2"] {
         config.set(setting).unwrap();
+    }
+    if notation::strategy(strategy, []).unwrap().matching.is_some() {
+        // All clients match networks without norms.
+        let layers = r#"model.layers=["conv 2 2x2", "relu", "flatten", "linear 5", "relu", "linear"]"#;
+        ["fraction=1", layers].iter().for_each(|setting| config.set(setting).unwrap());
     }
     let experiment = Experiment::of(&config).unwrap();
     let setup = Arc::new(Setup::new(&experiment, &data()).unwrap());

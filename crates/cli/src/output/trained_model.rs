@@ -136,11 +136,12 @@ impl TrainedModel {
             _ => described(&path, config, schema.as_ref(), places)?,
         };
         let layout = Arc::new(definition.layout().map_err(Failure::request)?);
-        let params = Params::from_safetensors(&bytes, &layout);
+        let params = Params::from_safetensors_of_any_width(&bytes, &layout);
         let params = match (params, part_of_model(&path)) {
             (Err(_), Some(why)) => return Err(why),
             (params, _) => params.with_context(|| path.display().to_string()).map_err(Failure::Request)?,
         };
+        let definition = definition.with_widths(params.layout.widths());
         let (params, device) = (Arc::new(params), Device::default());
         Ok(Self { file: path, definition, params, class_names, schema, normal, device })
     }

@@ -211,6 +211,15 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
     ];
     // Hardened mode refuses strategies with several models.
     let paper = ["--set", "strategy.mode=paper"];
+    // Two layers: the three rounds are a cycle in which the network grows, and the first round of the next one.
+    let small = [
+        "--set",
+        r#"model.layers=["flatten", "linear 12", "relu", "linear"]"#,
+        "--set",
+        "cohort.fraction=1",
+        "--set",
+        "split.alpha=0.5",
+    ];
     let cases = [
         ("fedtvd+balanced", &[][..]),
         ("scaffold", &[][..]),
@@ -222,6 +231,7 @@ fn ten_processes_over_tls_give_the_bytes_of_a_simulation() {
         ("fedrep", &["--set", "strategy.head_epochs=1"]),
         ("fedala", &["--set", "strategy.mixing_epochs=2"]),
         ("fedadap+fednova", &["--set", "strategy.stop_patience=1"]),
+        ("fedma:label_counts=false", &small[..]),
     ];
     for (strategy, options) in cases {
         let name = format!("strategy.name={strategy}");

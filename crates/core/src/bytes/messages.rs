@@ -9,6 +9,7 @@ use crate::bytes::local_header::{self, AdamHeader, LocalHeader};
 use crate::bytes::reader::Reader;
 use crate::bytes::writer::Writer;
 use crate::labels::Reference;
+use crate::matching::MatchingStep;
 use crate::memory::{Array, Memory};
 use crate::model::{Layout, Params};
 use crate::round::updates::is_first;
@@ -44,6 +45,11 @@ struct JobHeader {
     /// Number of further models.
     #[serde(default, skip_serializing_if = "is_first")]
     others: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    matching: Option<MatchingStep>,
+    // See Layout::widths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    widths: Vec<usize>,
     reference: Reference,
 }
 
@@ -88,13 +94,16 @@ impl Job {
             label_smoothing,
             branch: offer.branch,
             others: offer.others.len() as u32,
+            matching: self.matching.clone(),
+            widths: offer.params.layout.widths().to_vec(),
             reference: offer.reference.clone(),
         }
     }
 
-    /// Decodes a job for a model of which tensors of this layout travel.
+    /// Decodes a job for a model of which tensors of this layout travel; it may have other widths.
     pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
         let (header, mut reader) = Reader::open::<JobHeader>("job", bytes)?;
+        let layout = &resized(layout, &header.widths)?;
         let parts = (header.local, header.adam, header.clip, header.label_smoothing);
         let offer = Offer {
             round: header.round,
@@ -111,13 +120,22 @@ impl Job {
             own: Arc::new(reader.take_memory("own")),
         };
         reader.finish()?;
-        Ok(Self { client: header.client, key: header.key, accepted: header.accepted, offer: Arc::new(offer) })
+        let JobHeader { client, key, accepted, matching, .. } = header;
+        Ok(Self { client, key, accepted, matching, offer: Arc::new(offer) })
     }
 }
 
 /// The name of a further model of a job.
 fn other(place: usize) -> String {
     format!("other/{place}")
+}
+
+/// The layout with these widths; the same if there are none.
+fn resized(layout: &Arc<Layout>, widths: &[usize]) -> Result<Arc<Layout>, BytesError> {
+    if widths.is_empty() {
+        return Ok(Arc::clone(layout));
+    }
+    layout.with_widths(widths).map(Arc::new).ok_or_else(|| BytesError::Widths(widths.to_vec()))
 }
 
 /// A model and its carried vectors.
@@ -191,6 +209,9 @@ struct StateHeader {
     branches: Vec<Option<u32>>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     members: BTreeMap<ClientId, u32>,
+    // See Layout::widths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    widths: Vec<usize>,
 }
 
 impl State {
@@ -221,13 +242,15 @@ impl State {
             accepted: self.accepted.clone(),
             branches: self.branches.iter().map(|branch| branch.parent).collect(),
             members: self.members.clone(),
+            widths: self.params.layout.widths().to_vec(),
         };
         writer.write("state", &header)
     }
 
-    /// Decodes a state for a model of which tensors of this layout travel.
+    /// Decodes a state for a model of which tensors of this layout travel; it may have other widths.
     pub fn from_bytes(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, BytesError> {
         let (header, mut reader) = Reader::open::<StateHeader>("state", bytes)?;
+        let layout = &resized(layout, &header.widths)?;
         if let Some(pair) = header.roster.windows(2).find(|pair| pair[0].client >= pair[1].client) {
             return Err(BytesError::Roster(pair[1].client));
         }

@@ -50,6 +50,9 @@ pub enum BytesError {
     /// A tensor that is not expected.
     #[error("unexpected tensor {0}")]
     Surplus(String),
+    /// Widths that the model's layers cannot have.
+    #[error("the layers of this model cannot have the widths {0:?}")]
+    Widths(Vec<usize>),
     /// Clients that are out of order or repeated.
     #[error("clients must be in ascending order; client {0} is not")]
     Roster(u32),

@@ -156,7 +156,7 @@ mod tests {
             carried: Arc::default(),
             own: Arc::default(),
         };
-        Job { client: 7, key: Key::of(1), accepted: None, offer: Arc::new(offer) }
+        Job { client: 7, key: Key::of(1), accepted: None, matching: None, offer: Arc::new(offer) }
     }
 
     fn upload() -> Upload {

@@ -41,6 +41,9 @@ pub enum ChainError {
     /// Tensors that do not follow one another.
     #[error("tensor {0} does not belong to a chain of convolutions and linear layers")]
     Tensor(String),
+    /// A model that is not made of layers.
+    #[error("the model {0} is not made of layers that are known here")]
+    NoLayers(String),
     /// Nothing to match.
     #[error("the network has no hidden layer, so there is nothing to match")]
     NoHiddenLayer,
@@ -88,6 +91,41 @@ impl Chain {
 }
 
 impl ChainLayer {
+    /// Number of incoming weights of a unit.
+    pub(crate) fn inputs(&self) -> usize {
+        self.weights.len() / self.units
+    }
+
+    /// Number of units below, or of channels of the input.
+    pub(crate) fn channels(&self) -> usize {
+        self.inputs() / self.block
+    }
+
+    /// Some rows of this layer in a model's values, with the weights from some of the units below.
+    pub(crate) fn picked(&self, values: &[f32], units: &[usize], below: &[usize]) -> Rows {
+        let mut picked = Vec::with_capacity(units.len() * (below.len() * self.block + 1));
+        for &unit in units {
+            let row = &values[self.weights.start + unit * self.inputs()..][..self.inputs()];
+            below.iter().for_each(|&below| picked.extend(&row[below * self.block..][..self.block]));
+            picked.extend(self.biases.iter().map(|biases| values[biases.start + unit]));
+        }
+        Rows::new(below.len() * self.block + usize::from(self.biases.is_some()), picked)
+    }
+
+    /// Writes rows that were picked back to their places.
+    pub(crate) fn put_at(&self, rows: &Rows, units: &[usize], below: &[usize], values: &mut [f32]) {
+        for (&unit, row) in units.iter().zip(rows.iter()) {
+            let (weights, bias) = row.split_at(below.len() * self.block);
+            let start = self.weights.start + unit * self.inputs();
+            for (&below, weights) in below.iter().zip(weights.chunks_exact(self.block)) {
+                values[start + below * self.block..][..self.block].copy_from_slice(weights);
+            }
+            if let (Some(biases), [bias]) = (&self.biases, bias) {
+                values[biases.start + unit] = *bias;
+            }
+        }
+    }
+
     /// The rows of this layer in a model's values.
     pub fn rows(&self, values: &[f32]) -> Rows {
         let weights = &values[self.weights.clone()];

@@ -40,13 +40,13 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Those of the published code, with f as in the papers.
+    /// Those of the published code.
     fn default() -> Self {
         Self {
             row_variance: 1.0,
             atom_variance: 1.0,
             mass: 7.0,
-            popularity: 2.0,
+            popularity: 1.0,
             sweeps: 5,
             most_atoms: 700,
             value: AtomValue::PosteriorMean,

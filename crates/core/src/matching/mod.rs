@@ -10,12 +10,17 @@
 
 pub(crate) mod assignment;
 pub(crate) mod chain;
+pub(crate) mod cycle;
 pub(crate) mod last_layer;
 pub(crate) mod layer;
 pub(crate) mod rows;
+pub(crate) mod step;
 
 pub use assignment::best_columns;
 pub use chain::{Chain, ChainError, ChainLayer};
+pub use cycle::Matching;
+pub(crate) use cycle::{Cycle, Sent};
 pub use last_layer::{class_shares, class_weighted};
 pub use layer::{AtomValue, LayerRows, Matched, Options, matched};
 pub use rows::Rows;
+pub use step::MatchingStep;

@@ -10,6 +10,8 @@ pub struct Layout {
     tensors: Vec<Tensor>,
     trainable: usize,
     len: usize,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    widths: Vec<usize>,
 }
 
 impl Layout {
@@ -45,7 +47,16 @@ impl Layout {
                 trainable = len;
             }
         }
-        Self { tensors, trainable, len }
+        Self { tensors, trainable, len, widths: Vec::new() }
+    }
+
+    /// The widths of its layers, if they are not those of the network that a run began with: see [`Layout::with_widths`].
+    pub fn widths(&self) -> &[usize] {
+        &self.widths
+    }
+
+    pub(crate) fn set_widths(&mut self, widths: Vec<usize>) {
+        self.widths = widths;
     }
 
     /// Whether the layers of all tensors are known: what depends on layers needs them.

@@ -70,7 +70,10 @@ impl Params {
             let view = TensorView::new(Dtype::F32, tensor.shape.clone(), data);
             (tensor.name.as_str(), view.expect("the range has the shape's length"))
         });
-        let entries = card.map(|card| [card.entry()].into_iter().collect());
+        let of_these_widths = |card: &ModelCard| {
+            ModelCard { network: card.network.with_widths(self.layout.widths()), ..card.clone() }.entry()
+        };
+        let entries = card.map(|card| [of_these_widths(card)].into_iter().collect());
         serialize(views, entries).expect("names and shapes make a small header")
     }
 
@@ -88,6 +91,12 @@ impl Params {
             params.read(tensor, &view)?;
         }
         Ok(params)
+    }
+
+    /// The same for a model whose layers may have other widths: see [`Layout::with_widths`].
+    pub fn from_safetensors_of_any_width(bytes: &[u8], layout: &Arc<Layout>) -> Result<Self, ModelFileError> {
+        let fitting = fitting(bytes, layout)?.map(Arc::new);
+        Self::from_safetensors(bytes, fitting.as_ref().unwrap_or(layout))
     }
 
     /// A model to start training from: the tensors of a safetensors file, such as one written by PyTorch. A head of another width
@@ -129,6 +138,24 @@ impl Params {
             None => Ok(()),
         }
     }
+}
+
+/// The layout with the widths of a file's tensors, if they are others.
+fn fitting(bytes: &[u8], layout: &Layout) -> Result<Option<Layout>, ModelFileError> {
+    let file = SafeTensors::deserialize(bytes).map_err(|e| ModelFileError::Container(e.to_string()))?;
+    let width = |tensor: &Tensor| file.tensor(&tensor.name).ok()?.shape().first().copied();
+    let weights = layout.tensors().iter().filter(|tensor| tensor.role == Role::Weight);
+    let Some(widths) = weights.map(width).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+    let fitting = layout.with_widths(&widths);
+    let fits = |tensor: &Tensor| file.tensor(&tensor.name).is_ok_and(|view| view.shape() == tensor.shape);
+    Ok(fitting.filter(|fitting| {
+        let same = fitting.tensors().iter().zip(layout.tensors()).all(|(new, old)| new.shape == old.shape);
+        // The last width is the number of classes.
+        let classes = fitting.tensors().last().map(|tensor| &tensor.shape[..1]);
+        !same
+            && classes == layout.tensors().last().map(|tensor| &tensor.shape[..1])
+            && fitting.tensors().iter().all(fits)
+    }))
 }
 
 /// A tensor of a file, if it has the right type and shape.
@@ -247,6 +274,22 @@ mod tests {
         params.values[0] = f32::NAN;
         let error = Params::from_safetensors(&params.to_safetensors(), &layout(3)).unwrap_err();
         assert_eq!(error.to_string(), "tensor bn.weight holds NaN; every number must be finite");
+    }
+
+    #[test]
+    fn a_model_of_other_widths_is_read_if_its_layers_fit_each_other() {
+        let linear = |name: &str, out| Layer::Linear { name: name.into(), out };
+        let layers = vec![Layer::Flatten, linear("fc1", 4), Layer::Relu, linear("fc2", 3)];
+        let network = Network { input: [1, 2, 2], classes: 3, layers };
+        let layout = Arc::new(Layout::of(&network).unwrap());
+        let read = |bytes: &[u8]| Params::from_safetensors_of_any_width(bytes, &layout);
+        let wide = Params::initial(Arc::new(layout.with_widths(&[6, 3]).unwrap()), 1);
+        assert_eq!(read(&wide.to_safetensors()), Ok(wide.clone()));
+        assert!(Params::from_safetensors(&wide.to_safetensors(), &layout).is_err());
+        let same = Params::initial(Arc::clone(&layout), 1);
+        assert_eq!(read(&same.to_safetensors()), Ok(same));
+        let four_classes = Params::initial(Arc::new(layout.with_widths(&[6, 4]).unwrap()), 1);
+        assert!(matches!(read(&four_classes.to_safetensors()), Err(ModelFileError::Misfit { .. })));
     }
 
     #[test]

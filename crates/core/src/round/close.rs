@@ -3,13 +3,14 @@
 
 use crate::memory::Memory;
 use crate::model::{Layout, Params};
+use crate::round::plan::cycle;
 use crate::round::screening::{Decision, Norms, screen};
 use crate::round::updates::AcceptedClient;
 use crate::round::{
     Accepted, BranchRecord, Checked, ClientFailure, ClientId, ClientRecord, Drift, Job, Mode, Parted,
     Profile, ReadFailure, Report, RoundRecord, Run, State, UpdatePart, Updates, needed,
 };
-use crate::round::{branches, finite, hardened, quorum, statistics};
+use crate::round::{branches, finite, hardened, matched, quorum, statistics};
 use crate::rules::{BranchRound, Carried, Extent, Step};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,7 +50,7 @@ pub fn close(
     let counted = screened(run, candidates, &mut next.screening, &mut record);
     let needed = needed(run, state.roster.len(), jobs.len());
     record.extra = Some(jobs.len() - needed).filter(|extra| *extra > 0);
-    let quorum = quorum::quorum(run, needed);
+    let quorum = if cycle(run, state).is_some() { state.roster.len() } else { quorum::quorum(run, needed) };
     if counted.len() < quorum {
         record.unchanged = Some(format!("{} of {quorum} needed updates were accepted", counted.len()));
         // Norms that have grown must enter the history, or the same updates would be rejected for ever; those of a round
@@ -155,6 +156,21 @@ fn close_branch(
         return Ok(ClosedBranch::unchanged(format!("{weighty} of {least} needed updates have a weight")));
     }
     let mut accepted = accepted(&shares.weight);
+    if let Some(cycle) = cycle(run, &here) {
+        let matched = matched::model(run, &here, cycle, &profiles, &mut accepted, &shares.weight)?;
+        let Some((params, memory)) = matched else {
+            return Ok(ClosedBranch::unchanged("the matched model would be too large".to_owned()));
+        };
+        (next.params, next.combining) = (Arc::new(params), memory);
+        let drift = accepted.drift();
+        record.locate(&places, &accepted.distances());
+        if let Err(flaw) = finite::check(next) {
+            return Ok(ClosedBranch { discarded: true, drift, ..ClosedBranch::unchanged(flaw.to_string()) });
+        }
+        next.swap(branch);
+        record.count(&places, &shares, &shares.weight);
+        return Ok(ClosedBranch { drift, ..ClosedBranch::default() });
+    }
     let combined =
         run.strategy.combine.combine(&here.params, &mut accepted, &shares.weight, &mut next.combining)?;
     let drift = accepted.drift();

@@ -1,6 +1,7 @@
 //! What the server asks of a client in one round.
 
 use crate::labels::{Ask, Reference};
+use crate::matching::MatchingStep;
 use crate::memory::{Array, Memory};
 use crate::model::Params;
 use crate::round::{ClientFailure, ClientId};
@@ -18,6 +19,8 @@ pub struct Job {
     pub key: Key,
     /// The last round in which an update of this client was accepted: the memory to continue from.
     pub accepted: Option<u32>,
+    /// What the client needs to know for layer-wise matching, if the strategy matches networks.
+    pub matching: Option<MatchingStep>,
     /// What all clients of a round receive.
     pub offer: Arc<Offer>,
 }

@@ -13,6 +13,7 @@ pub(crate) mod finite;
 pub mod hardened;
 pub(crate) mod job;
 pub(crate) mod macro_f1;
+pub(crate) mod matched;
 pub(crate) mod missed_classes;
 pub(crate) mod personal;
 pub(crate) mod plan;

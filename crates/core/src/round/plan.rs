@@ -1,5 +1,6 @@
 //! Client selection and the jobs of the next round. Pure: the same state gives the same jobs.
 
+use crate::matching::{Chain, Cycle};
 use crate::round::{ClientId, Job, Offer, Profile, Run, State};
 use crate::stream::{Key, Purpose};
 use std::collections::BTreeMap;
@@ -14,12 +15,15 @@ pub fn plan(run: &Run, state: &State) -> Vec<Job> {
 /// initial values.
 fn jobs(run: &Run, state: &State, clients: Vec<ClientId>, purpose: Purpose) -> Vec<Job> {
     let mut offers = BTreeMap::new();
+    let cycle = cycle(run, state);
     let job = |client| {
         let accepted = state.accepted.get(&client).copied();
         let branch = if run.strategy.clients_choose() { 0 } else { state.branch_of(client) };
         let [first, later] = offers.entry(branch).or_insert_with(|| offers_of(run, state, branch));
         let offer = Arc::clone(if accepted.is_some() { later } else { first });
-        Job { client, key: Key::of(run.seed).at(purpose, state.round, client), accepted, offer }
+        let key = Key::of(run.seed).at(purpose, state.round, client);
+        let matching = cycle.as_ref().map(|cycle| cycle.step(client));
+        Job { client, key, accepted, matching, offer }
     };
     clients.into_iter().map(job).collect()
 }
@@ -45,6 +49,13 @@ fn offers_of(run: &Run, state: &State, branch: u32) -> [Arc<Offer>; 2] {
         false => Arc::new(Offer { own: Arc::default(), ..Offer::clone(&first) }),
     };
     [first, later]
+}
+
+/// Where a run that matches networks is; `None` if it matches none, or if its model has no layers to match.
+pub(crate) fn cycle(run: &Run, state: &State) -> Option<Cycle> {
+    run.strategy.matching?;
+    let chain = Chain::of(&state.params.layout).ok()?;
+    Some(Cycle::of(&state.combining, &chain))
 }
 
 /// What each of these clients needs to make the model that it uses itself, after the round that led to this state.

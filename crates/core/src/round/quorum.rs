@@ -40,6 +40,12 @@ pub fn check_cohort(run: &Run, clients: usize) -> Result<(), SmallCohort> {
         check("strategy.mode = hardened", LEAST, otherwise, run.fraction, clients)?;
     }
     let name = format!("strategy.name = {}", run.strategy.label);
+    let cohort = cohort_size(run.fraction, clients);
+    if run.strategy.matching.is_some() && cohort < clients {
+        let remedy = "set cohort.fraction = 1, since the networks of all clients are matched with each other";
+        let (least, fraction, remedy) = (clients, run.fraction, remedy.to_owned());
+        return Err(SmallCohort { needs: name, least, fraction, clients, cohort, remedy });
+    }
     let otherwise =
         "or change the parameters of the combination, which with fewer clients leaves out none of them";
     check(&name, run.strategy.combine.least_clients(), otherwise, run.fraction, clients)

@@ -1,6 +1,7 @@
 //! A strategy is a value made of independent rules; a recipe holds the rules in which a method differs from FedAvg.
 
 use crate::labels::Ask;
+use crate::matching::Matching;
 use crate::model::{Layout, Parts};
 use crate::rules::{
     Combine, Grouping, LocalRule, Loss, Needs, Outside, Personal, Selection, ServerRule, Sharing, Weighting,
@@ -29,6 +30,8 @@ pub struct Recipe {
     pub personal: Option<Arc<dyn Personal>>,
     /// Which clients share a model.
     pub grouping: Option<Arc<dyn Grouping>>,
+    /// Which units of the clients' networks correspond.
+    pub matching: Option<Matching>,
     /// The methods from outside that it is made of.
     pub outside: Vec<Outside>,
 }
@@ -54,6 +57,8 @@ pub enum Rule {
     Personal,
     /// [`Recipe::grouping`].
     Grouping,
+    /// [`Recipe::matching`].
+    Matching,
 }
 
 impl fmt::Display for Rule {
@@ -68,6 +73,7 @@ impl fmt::Display for Rule {
             Self::Sharing => "which tensors travel",
             Self::Personal => "which model a client itself uses",
             Self::Grouping => "which clients share a model",
+            Self::Matching => "which units of the clients' networks correspond",
         })
     }
 }
@@ -85,6 +91,7 @@ impl Recipe {
             self.sharing.is_some().then_some(Rule::Sharing),
             self.personal.is_some().then_some(Rule::Personal),
             self.grouping.is_some().then_some(Rule::Grouping),
+            self.matching.is_some().then_some(Rule::Matching),
         ];
         brought.into_iter().flatten().collect()
     }
@@ -92,6 +99,9 @@ impl Recipe {
     /// The label statistic that it asks clients for.
     pub fn asks(&self) -> Ask {
         let selection = self.selection.as_ref().map_or(Ask::Nothing, |selection| selection.asks());
+        if self.matching.is_some_and(|matching| matching.label_counts) {
+            return Ask::Histogram;
+        }
         let weighting = self.weighting.as_ref().map_or(Ask::Nothing, |weighting| weighting.asks());
         if selection == Ask::Nothing { weighting } else { selection }
     }
@@ -114,6 +124,7 @@ impl Recipe {
             sharing: self.sharing.or(other.sharing),
             personal: self.personal.or(other.personal),
             grouping: self.grouping.or(other.grouping),
+            matching: self.matching.or(other.matching),
             outside: [self.outside, other.outside].concat(),
         }
     }
@@ -144,6 +155,8 @@ pub struct Strategy {
     pub grouping: Option<Arc<dyn Grouping>>,
     /// The methods from outside that it is made of.
     pub outside: Vec<Outside>,
+    /// Which units of the clients' networks correspond; `None` for those at the same place.
+    pub matching: Option<Matching>,
 }
 
 impl Strategy {
@@ -152,8 +165,11 @@ impl Strategy {
         self.outside.iter().find_map(Outside::failure)
     }
 
-    /// The label statistic that clients report: what the weighting needs, or label counts if the selection needs them.
+    /// The label statistic that clients report: what the weighting needs, or label counts if selection or matching need them.
     pub fn asks(&self) -> Ask {
+        if self.matching.is_some_and(|matching| matching.label_counts) {
+            return Ask::Histogram;
+        }
         match self.selection.asks() {
             Ask::Nothing => self.weighting.asks(),
             more => more,
@@ -163,7 +179,8 @@ impl Strategy {
     /// What the round must know about local training; clients that keep tensors of their own remember them.
     pub fn needs(&self) -> Needs {
         let needs = self.local.needs();
-        Needs { remembers: needs.remembers || self.sharing.stays().is_some(), ..needs }
+        let remembers = needs.remembers || self.sharing.stays().is_some() || self.matching.is_some();
+        Needs { remembers, ..needs }
     }
 
     /// The parts of a model: what travels, and what stays at each client.

@@ -62,6 +62,7 @@ pub(crate) fn complete(recipe: Recipe, label: String) -> Strategy {
         sharing: recipe.sharing.unwrap_or_else(|| Arc::new(Everything)),
         personal: recipe.personal,
         grouping: recipe.grouping,
+        matching: recipe.matching,
         outside: recipe.outside,
     }
 }
@@ -146,6 +147,11 @@ impl Combine for Mean {
 #[derive(Debug)]
 struct Adopt {
     server_lr: f64,
+}
+
+/// The step of a server that adopts what the updates combine to.
+pub(super) fn adopt() -> Arc<dyn ServerRule> {
+    Arc::new(Adopt { server_lr: 1.0 })
 }
 
 impl ServerRule for Adopt {

@@ -24,6 +24,7 @@ mod feddkw;
 mod feddyn;
 mod fedexp;
 mod fedlc;
+mod fedma;
 mod fednova;
 mod fedper;
 mod fedprox;
@@ -86,4 +87,5 @@ pub const ALL: &[&Spec] = &[
     &prior::SPEC,
     &cfl::SPEC,
     &ifca::SPEC,
+    &fedma::SPEC,
 ];

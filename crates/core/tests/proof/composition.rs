@@ -77,6 +77,7 @@ fn each_name_brings_its_parts_into_a_composition() {
         Rule::Sharing => format!("{:?}", strategy.sharing),
         Rule::Personal => format!("{:?}", strategy.personal.as_ref().expect("the name brings it")),
         Rule::Grouping => format!("{:?}", strategy.grouping.as_ref().expect("the name brings it")),
+        Rule::Matching => format!("{:?}", strategy.matching),
     };
     for first in ALL {
         let alone = notation::strategy(first.name, []).unwrap();

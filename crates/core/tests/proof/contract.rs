@@ -174,7 +174,8 @@ fn a_client_reports_what_the_strategy_asks_for_and_nothing_more() {
         let Federation { run, state, sites, .. } = &mut federation;
         let asked = run.strategy.asks();
         let recipe = (spec.build)(&fedtvd_core::rules::Settings::defaults(spec));
-        let uses_labels = recipe.weighting.is_some() || recipe.selection.is_some();
+        let uses_labels =
+            recipe.weighting.is_some() || recipe.selection.is_some() || recipe.matching.is_some();
         assert!(uses_labels || asked == Ask::Nothing, "{} needs no statistic", spec.name);
         for ask in Ask::ALL {
             let statistic = ask.answer(&sites[1].counts, &q);

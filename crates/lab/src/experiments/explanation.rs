@@ -115,7 +115,10 @@ impl Explanation {
 /// The names in a label that define how updates are combined.
 fn combined_by(label: &str) -> Option<String> {
     let names = label.split('+').filter_map(|part| notation::find(part.split(':').next()?).ok());
-    let combines = |spec: &&Spec| (spec.build)(&Settings::defaults(spec)).rules().contains(&Rule::Combine);
+    let combines = |spec: &&Spec| {
+        let rules = (spec.build)(&Settings::defaults(spec)).rules();
+        rules.iter().any(|rule| matches!(rule, Rule::Combine | Rule::Matching))
+    };
     let combining: Vec<&str> = names.filter(combines).map(|spec| spec.name).collect();
     (!combining.is_empty()).then(|| combining.join(", "))
 }

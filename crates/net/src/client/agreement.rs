@@ -43,6 +43,9 @@ pub(crate) fn check_memory(
     Ok(model.and_then(|()| policy.check_memory(memory)))
 }
 
+/// How much larger than at the beginning a model of growing widths may become: four times the width in all layers.
+pub(crate) const GROWTH: usize = 16;
+
 /// The largest job for a model of this layout: this many models, two carried vectors as long as one, and a head.
 pub(crate) fn largest_job(layout: &Layout, models: usize) -> u64 {
     (8 + 4 * models as u64) * layout.len() as u64 + (1 << 20)

@@ -1,7 +1,7 @@
 //! A site: its data, its trainer, and what it remembers between rounds. Only updates, counts of the hold-out and the
 //! requested label statistic leave it.
 
-use crate::client::agreement::{check_memory, largest_job};
+use crate::client::agreement::{GROWTH, GROWTH, check_memory, largest_job};
 use crate::client::job_memory::job_memory;
 use crate::client::join::Options;
 use crate::client::policy::{Disclosure, Policy, Violation};
@@ -29,6 +29,8 @@ pub(crate) struct Site {
     trainer: Box<dyn Trainer>,
     device: Device,
     definition: ModelDefinition,
+    /// Whether its layers may become wider from round to round.
+    grows: bool,
     /// What of the model travels under the announced strategy, and what stays here.
     parts: Parts,
     /// Number of models that a job can bring.
@@ -240,10 +242,24 @@ impl Site {
         // A strategy that this version does not know is refused with the first job.
         let strategy = notation::strategy(&welcome.strategy, []);
         let models = strategy.as_ref().map_or(1, |strategy| strategy.models());
+        let grows = strategy.as_ref().is_ok_and(|strategy| strategy.matching.is_some());
         let parts =
             strategy.map_or_else(|_| Parts::new(&layout, |_| true), |strategy| strategy.parts(&layout));
         let client = welcome.client;
-        Ok(Self { client, trainer, device, definition, parts, models, data, holdout, attack, policy, folder })
+        Ok(Self {
+            client,
+            trainer,
+            device,
+            definition,
+            parts,
+            models,
+            grows,
+            data,
+            holdout,
+            attack,
+            policy,
+            folder,
+        })
     }
 
     /// The answer to a survey: only what it asks for.
@@ -329,15 +345,19 @@ impl Site {
         let batch = job.offer.local.batch.min(self.data.rows.len());
         // The layers were checked when the site was made.
         let optimizer = &job.offer.local.optimizer;
-        let model = (&self.device, &self.definition, self.parts.whole.as_ref());
+        let offered = &job.offer.params.layout;
+        let layout = if offered.widths().is_empty() { &self.parts.whole } else { offered };
+        let definition = self.definition.with_widths(offered.widths());
+        let model = (&self.device, &definition, layout.as_ref());
         check_memory(&self.policy, model, batch, optimizer).unwrap_or(Ok(()))?;
-        let memory = self.device.training_memory(&self.definition, batch, optimizer).unwrap_or(0);
-        self.policy.check_memory(memory + job_memory(&self.parts.whole, needs, bytes))
+        let memory = self.device.training_memory(&definition, batch, optimizer).unwrap_or(0);
+        self.policy.check_memory(memory + job_memory(layout, needs, bytes))
     }
 
     /// The largest job or model that the server can have for this site.
     pub(crate) fn largest_job(&self) -> u64 {
-        largest_job(&self.parts.whole, self.models)
+        // A model that grows takes more bytes than it did at the beginning; each job is checked against the policy.
+        largest_job(&self.parts.whole, self.models * if self.grows { GROWTH } else { 1 })
     }
 
     /// Evaluates a model on the hold-out; the result has only what the site discloses.
@@ -355,8 +375,17 @@ impl Site {
         if let Some(found) = self.attack.and_then(|attack| attack.evaluation(classes, self.holdout)) {
             return Ok(found);
         }
-        let params =
-            Params::from_safetensors(bytes, &self.parts.shared).map_err(|error| error.to_string())?;
+        let read = match self.grows {
+            true => Params::from_safetensors_of_any_width,
+            false => Params::from_safetensors,
+        };
+        let params = read(bytes, &self.parts.shared).map_err(|error| error.to_string())?;
+        if !params.layout.widths().is_empty() {
+            let definition = self.definition.with_widths(params.layout.widths());
+            let model = (&self.device, &definition, params.layout.as_ref());
+            let allowed = check_memory(&self.policy, model, 1, &Local::default().optimizer);
+            allowed.unwrap_or(Ok(())).map_err(|violation| violation.to_string())?;
+        }
         if !self.parts.all_travel() {
             return Err("a part of the model stays here, and the rest cannot be evaluated alone".to_owned());
         }

@@ -10,7 +10,7 @@ use crate::server::refusal::{Refusal, plain};
 use crate::wire;
 use fedtvd_core::bytes::{UploadStream, upload_head};
 use fedtvd_core::labels::Statistic;
-use fedtvd_core::round::{ClientEvaluation, ClientFailure, ClientId, Mode, Profile, enrolment};
+use fedtvd_core::round::{ClientEvaluation, ClientFailure, ClientId, Job, Mode, Profile, enrolment};
 use fedtvd_run::directory::disk::remove_file;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -190,7 +190,7 @@ impl Coordinator {
         if let Some((before, _)) = before.filter(|(_, hash)| *hash == ticket.hash) {
             return Err(Refusal::Replayed { round, before: *before });
         }
-        let numbers = self.numbers();
+        let numbers = self.numbers(job);
         let (least, most) = (8 + 4 * numbers, upload_head::LARGEST as u64 + 4 * numbers);
         if ticket.bytes < least {
             return Err(Refusal::TooShort { bytes: ticket.bytes, least });
@@ -225,11 +225,12 @@ impl Coordinator {
         Ok(Admission::Wanted(Box::new(Arrival { coordinator, member, received, rest: None })))
     }
 
-    /// Number of values in an update.
-    fn numbers(&self) -> u64 {
+    /// Number of values in the update that answers a job.
+    fn numbers(&self, job: &Job) -> u64 {
         let carried = self.terms.run.strategy.needs().carries.iter();
-        let carried: usize = carried.map(|carried| carried.extent.len(&self.terms.layout)).sum();
-        (self.terms.layout.len() + carried) as u64
+        let layout = &job.offer.params.layout;
+        let carried: usize = carried.map(|carried| carried.extent.len(layout)).sum();
+        (layout.len() + carried) as u64
     }
 
     /// Records that a client has no update, unless one was accepted.

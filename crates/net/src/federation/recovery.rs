@@ -128,7 +128,7 @@ mod tests {
             carried: Arc::default(),
             own: Arc::default(),
         };
-        Job { client, key: Key::of(1), accepted: None, offer: Arc::new(offer) }
+        Job { client, key: Key::of(1), accepted: None, matching: None, offer: Arc::new(offer) }
     }
 
     fn upload(client: ClientId, value: f32) -> Vec<u8> {

@@ -170,7 +170,13 @@ impl Double {
                     carried: Arc::new(Memory::default()),
                     own: Arc::default(),
                 };
-                let job = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) };
+                let job = Job {
+                    client: 0,
+                    key: Key::of(1),
+                    accepted: None,
+                    matching: None,
+                    offer: Arc::new(offer),
+                };
                 whole(work::Item::Train, job.to_bytes())
             }
             Some(Step::Evaluate) => whole(work::Item::Evaluate, Params::zeros(layout).to_safetensors()),

@@ -36,7 +36,8 @@ fn job(values: Vec<f32>, class_weights: ClassWeights) -> Step {
         carried: Arc::new(Memory::default()),
         own: Arc::default(),
     };
-    let bytes = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) }.to_bytes();
+    let bytes =
+        Job { client: 0, key: Key::of(1), accepted: None, matching: None, offer: Arc::new(offer) }.to_bytes();
     let transfer = wire::Transfer { round: 0, bytes: bytes.len() as u64 };
     Step::Messages(vec![work::Item::Train(transfer), work::Item::Chunk(bytes.into())])
 }

@@ -178,7 +178,8 @@ fn job(network: &Network, batch: usize, strategy: &str) -> Step {
         carried: Arc::new(carried),
         own: Arc::default(),
     };
-    let bytes = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) }.to_bytes();
+    let bytes =
+        Job { client: 0, key: Key::of(1), accepted: None, matching: None, offer: Arc::new(offer) }.to_bytes();
     let chunks = bytes.chunks(wire::CHUNK).map(|chunk| work::Item::Chunk(chunk.to_vec().into()));
     let first = work::Item::Train(wire::Transfer { round: 0, bytes: bytes.len() as u64 });
     Step::Messages([first].into_iter().chain(chunks).collect())

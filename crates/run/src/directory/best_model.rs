@@ -60,7 +60,7 @@ impl BestModel {
     /// The path of the file, if it holds the model of the best round.
     pub(crate) fn path(&self, layout: &Arc<Layout>) -> Option<String> {
         let bytes = std::fs::read(&self.file).ok()?;
-        let model = Params::from_safetensors(&bytes, layout).ok()?;
+        let model = Params::from_safetensors_of_any_width(&bytes, layout).ok()?;
         (digest::model(&model).0 == self.hash).then(|| self.file.display().to_string())
     }
 }

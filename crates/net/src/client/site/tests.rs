@@ -41,7 +41,7 @@ fn offer(site: &Site, strategy: &str, carried: Memory) -> Offer {
 }
 
 fn answer(site: &mut Site, offer: Offer) -> Result<Vec<u8>, ClientFailure> {
-    let job = Job { client: 0, key: Key::of(1), accepted: None, offer: Arc::new(offer) };
+    let job = Job { client: 0, key: Key::of(1), accepted: None, matching: None, offer: Arc::new(offer) };
     match site.train(&job.to_bytes()).unwrap() {
         Answer::Update(bytes) => Ok(bytes),
         Answer::Failure(failure) => Err(failure),
