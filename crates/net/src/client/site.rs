@@ -1,7 +1,7 @@
 //! A site: its data, its trainer, and what it remembers between rounds. Only updates, counts of the hold-out and the
 //! requested label statistic leave it.
 
-use crate::client::agreement::{GROWTH, GROWTH, check_memory, largest_job};
+use crate::client::agreement::{GROWTH, check_memory, largest_job};
 use crate::client::job_memory::job_memory;
 use crate::client::join::Options;
 use crate::client::policy::{Disclosure, Policy, Violation};
