@@ -43,11 +43,6 @@ pub fn train(
         None => base,
     };
     let frozen = step.map(|step| Frozen::of(&base.layout, |tensor| step.is_frozen(tensor)));
-    let base = match step.and_then(|step| step.own_model(&base, memory)) {
-        Some(own) => Cow::Owned(own),
-        None => base,
-    };
-    let frozen = step.map(|step| Frozen::of(&base.layout, |tensor| step.is_frozen(tensor)));
     let weights = offer.class_weights.of_client(&client.counts, offer.local.smoothing);
     let task = Task {
         base: &base,
