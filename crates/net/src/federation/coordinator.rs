@@ -23,7 +23,8 @@ pub(crate) struct Terms {
     pub run_id: String,
     /// The core's settings.
     pub run: Run,
-    /// The model's tensors.
+    /// The tensors that travel of the model that the run begins with; later ones may have other widths.
+    #[cfg_attr(not(test), expect(dead_code, reason = "fault schedules begin with it"))]
     pub layout: Arc<Layout>,
     /// The model's layers, as JSON.
     pub network: String,
