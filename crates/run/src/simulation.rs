@@ -11,6 +11,7 @@ use fedtvd_core::labels::{Reference, ReferenceError, size};
 use fedtvd_core::round::quorum::{IdleSelection, SmallCohort, check_cohort, check_selection};
 use fedtvd_core::round::{ClientData, Run, State, cohort_size, hardened};
 use fedtvd_core::train::Trainer;
+use fedtvd_data::split::Planted;
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -108,6 +109,10 @@ pub(crate) fn check(experiment: &Experiment, setup: &Setup) -> Result<(), Simula
         (true, _) if setup.samples.test_rows().is_empty() => return Err(SimulationError::NoTest),
         (false, _) if !held_out => {
             return Err(SimulationError::NoHoldouts("evaluation.test = false".to_owned(), ""));
+        }
+        _ if experiment.split.groups != Planted::default() && !held_out => {
+            let why = "; the test set is that of group 0, and says nothing about the others";
+            return Err(SimulationError::NoHoldouts("split.groups".to_owned(), why));
         }
         (_, Some(_)) if !held_out => {
             let why = "; a run that stops by its test set would choose its result by it";

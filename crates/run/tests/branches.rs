@@ -3,7 +3,6 @@
 
 use fedtvd_core::model::Params;
 use fedtvd_core::round::{ClientId, RoundRecord};
-use fedtvd_core::train::Samples;
 use fedtvd_data::set::Places;
 use fedtvd_run::configuration::{Config, Experiment};
 use fedtvd_run::directory::RunDirectory;
@@ -16,20 +15,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Eight clients with alike images of the embedded data, of which the odd ones call each class by the name of the next.
+/// Eight clients with alike images of the embedded data, in two planted groups: the even clients and the odd ones.
 fn planted(strategy: &str) -> (Experiment, Arc<Setup>) {
     let mut config = Config::default().with_strategy(strategy);
-    for setting in
-        ["clients=8", "split.kind=iid", "fraction=1", "epochs=1", "split.holdout=0.2", "model.name=logistic"]
-    {
+    for setting in [
+        "split.groups=2",
+        "clients=8",
+        "split.kind=iid",
+        "fraction=1",
+        "epochs=1",
+        "split.holdout=0.2",
+        "model.name=logistic",
+    ] {
         config.set(setting).unwrap();
     }
     let experiment = Experiment::of(&config).unwrap();
     let data = Data::load(&experiment.data, &Places::new(None)).unwrap();
-    let mut setup = Setup::new(&experiment, &data).unwrap();
-    let odd = setup.clients.iter().skip(1).step_by(2);
-    let rows: Vec<u32> = odd.flat_map(|client| client.rows.iter().chain(&client.holdout).copied()).collect();
-    setup.training = Arc::new(Samples::clone(&setup.training).relabelled(&rows, |label| (label + 1) % 10));
+    let setup = Setup::new(&experiment, &data).unwrap();
     (experiment, Arc::new(setup))
 }
 
@@ -157,4 +159,24 @@ fn liars_change_the_model_that_they_chose() {
         let honest = norms[2..].iter().copied().fold(0.0, f64::max);
         assert!(norms[..2].iter().all(|norm| *norm < 3.0 * honest), "{norms:?}");
     }
+}
+
+#[test]
+fn planted_groups_need_hold_outs_and_change_the_split_hash() {
+    let (experiment, setup) = planted("ifca");
+    let mut plain = experiment.clone();
+    plain.split.groups = fedtvd_data::split::Planted::default();
+    let data = Data::load(&plain.data, &Places::new(None)).unwrap();
+    let alike = Setup::new(&plain, &data).unwrap();
+    assert!(alike.partition == setup.partition && alike.split_hash != setup.split_hash);
+    // Each class of an odd client has the name of the next.
+    let shifted: Vec<u64> = (0..10).map(|class| alike.clients[1].counts[(class + 9) % 10]).collect();
+    assert_eq!(setup.clients[1].counts, shifted);
+    assert_eq!(setup.clients[2].counts, alike.clients[2].counts);
+    let mut without = experiment.clone();
+    without.holdout = 0.0;
+    let setup = Arc::new(Setup::new(&without, &data).unwrap());
+    let trainers = Workers::on_cpu(&setup, 1).unwrap().trainers;
+    let refusal = simulation(&without, &setup, trainers, 1 << 20).err().unwrap().to_string();
+    assert!(refusal.starts_with("split.groups needs hold-outs: set split.holdout"), "{refusal}");
 }

@@ -1,7 +1,9 @@
 //! A split as a run uses it: which client has which rows, with notes for the user.
 
 use super::correlated::tolerance;
-use super::{Deck, Partition, PartitionFile, Shift, ShiftError, SplitError, SplitKind, SplitOptions};
+use super::{
+    Deck, Partition, PartitionFile, Planted, Shift, ShiftError, SplitError, SplitKind, SplitOptions,
+};
 use crate::holdout::{self, ClientRows, keep_back};
 use crate::statistics::{Statistics, counts};
 use fedtvd_core::labels::Reference;
@@ -41,6 +43,8 @@ pub struct Dealt {
     pub notes: Vec<String>,
     /// How the clients' images differ.
     pub shift: Shift,
+    /// Groups of clients whose labels contradict each other.
+    pub groups: Planted,
     /// Seed of the split.
     pub seed: u64,
 }
@@ -48,19 +52,30 @@ pub struct Dealt {
 impl From<Partition> for Dealt {
     fn from(partition: Partition) -> Self {
         let clients = keep_back(&partition, 0.0, 0);
-        Self { clients, partition, names: None, notes: Vec::new(), shift: Shift::default(), seed: 0 }
+        Self {
+            clients,
+            partition,
+            names: None,
+            notes: Vec::new(),
+            shift: Shift::default(),
+            groups: Planted::default(),
+            seed: 0,
+        }
     }
 }
 
 impl Dealt {
     /// The hash that identifies this split in results: who has which rows, holds out which of them and sees them how.
     pub fn hash(&self) -> String {
-        self.shift.hash(holdout::hash(&self.partition, &self.clients), self.seed)
+        self.groups.hash(self.shift.hash(holdout::hash(&self.partition, &self.clients), self.seed))
     }
 
     /// The samples as clients see them; `None` if they see them as they are. `set` is the data set's name.
     pub fn shifted(&self, set: &str, samples: &Samples) -> Result<Option<Samples>, ShiftError> {
-        self.shift.samples(set, samples, &self.clients, self.seed)
+        let grouped = self.groups.samples(samples, &self.clients)?;
+        let shifted =
+            self.shift.samples(set, grouped.as_ref().unwrap_or(samples), &self.clients, self.seed)?;
+        Ok(shifted.or(grouped))
     }
 
     /// The split in numbers: of the rows that clients train on.
@@ -104,7 +119,9 @@ impl SplitOptions {
             _ => self.with_enough(deck, terms).map_err(|error| error.beside_owners(deck))?,
         };
         let clients = keep_back(&dealt.partition, terms.holdout, terms.seed);
-        let mut dealt = Dealt { clients, shift: self.shift, seed: terms.seed, ..dealt };
+        let (shift, groups) = (self.shift, self.groups);
+        let mut dealt = Dealt { clients, shift, groups, seed: terms.seed, ..dealt };
+        dealt.notes.extend(self.groups.description());
         dealt.notes.extend(self.shift.description());
         dealt.notes.extend(self.without_effect(&dealt));
         dealt.notes.extend(self.reached(&dealt, deck, terms));

@@ -1,7 +1,8 @@
 //! A split by its name and parameters, as a configuration writes it.
 
 use super::{
-    Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Quantity, Shards, Shift, SplitError, Terms, iid,
+    Correlated, Deck, Dirichlet, Hsu, Labels, Partition, Planted, Quantity, Shards, Shift, SplitError, Terms,
+    iid,
 };
 use std::path::PathBuf;
 
@@ -88,6 +89,8 @@ pub struct SplitOptions {
     pub file: Option<PathBuf>,
     /// How the clients' images differ.
     pub shift: Shift,
+    /// Groups of clients whose labels contradict each other.
+    pub groups: Planted,
     /// Seed of the split; the run's seed if `None`.
     pub seed: Option<u64>,
 }
@@ -110,6 +113,7 @@ impl Default for SplitOptions {
             alpha_even: 10.0,
             file: None,
             shift: Shift::default(),
+            groups: Planted::default(),
             seed: None,
         }
     }

@@ -11,6 +11,7 @@
 //! and the client alone, so that neither other clients nor the way in which rows are dealt changes them. Bytes stay bytes,
 //! rounded, so that a client's exported folder holds what its simulation trains on.
 
+use super::PlantedError;
 use crate::holdout::ClientRows;
 use fedtvd_core::model::Shape;
 use fedtvd_core::stream::{Purpose, Stream};
@@ -69,6 +70,9 @@ pub enum ShiftError {
         /// The data set.
         set: String,
     },
+    /// Planted groups.
+    #[error(transparent)]
+    Planted(#[from] PlantedError),
     /// Values that are no longer valid.
     #[error("split.shift: {0}")]
     Samples(#[from] SamplesError),

@@ -10,7 +10,7 @@ use crate::report::table::Table;
 use crate::report::test_set::test_set;
 use crate::report::timing::Timing;
 use crate::report::troubles::{collapsed, troubles};
-use crate::report::{clients, commands, csv, latex, markdown, page};
+use crate::report::{clients, clusters, commands, csv, latex, markdown, page};
 use crate::runs::collection::Collection;
 use crate::runs::record::{Record, Unfinished};
 use crate::runs::setting::{Setting, place};
@@ -126,6 +126,7 @@ impl Report {
             ("curves.csv".to_owned(), csv::curves(self)),
             ("clients.csv".to_owned(), clients::table(self)),
         ];
+        files.extend(clusters::file(self).map(|text| ("clusters.csv".to_owned(), text)));
         let figures = self.parts.iter().flat_map(|part| &part.figures);
         files.extend(
             self.illustration.iter().map(|drawn| ("figures/illustration.svg".to_owned(), drawn.clone())),

@@ -1,6 +1,7 @@
 //! A report in Markdown, and as text for a terminal.
 
 use crate::report::cells::{Rank, accuracies};
+use crate::report::clusters;
 use crate::report::compact_table::{compact_legend, compact_table};
 use crate::report::findings::{Report, SettingReport};
 use crate::report::table::Table;
@@ -98,6 +99,9 @@ pub fn page(report: &Report) -> String {
         }
         let _ = writeln!(text, "{}\n\n{}", part.heading.replace('\n', "\n\n"), table(&part.table));
         part.setting.notes.iter().chain(&part.test_set).for_each(|note| text += &format!("{note}\n\n"));
+        if let Some(table) = clusters::table(part, escaped) {
+            let _ = writeln!(text, "Clients that share a model:\n\n{table}");
+        }
         for figure in &part.figures {
             let _ = writeln!(text, "![{}](figures/{})\n", figure.title, figure.file_name);
         }

@@ -3,6 +3,7 @@
 
 pub mod cells;
 pub mod clients;
+pub(crate) mod clusters;
 pub mod commands;
 pub mod compact_table;
 pub(crate) mod csv;

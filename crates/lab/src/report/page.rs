@@ -4,7 +4,7 @@ use crate::figures::{DARK, Figure, LIGHT, dash_array, dashes, escaped};
 use crate::report::findings::{Report, SettingReport, toml};
 use crate::report::latex;
 use std::fmt::Write as _;
-use table::{clients, copy, overview, table, times};
+use table::{clients, clusters, copy, overview, table, times};
 
 mod table;
 
@@ -66,6 +66,7 @@ fn section(place: usize, part: &SettingReport, several: bool, labels: &[String])
     }
     text += &copy(&latex::setting(part));
     text += &clients(part);
+    text += &clusters(part);
     text += &charts(part, labels);
     for why in &part.missing {
         let _ = writeln!(text, "<p class=\"small\">{}</p>", escaped(why));

@@ -4,6 +4,7 @@
 mod caveats;
 pub mod class_names;
 pub mod client_updates;
+pub mod clusters;
 pub mod collection;
 pub mod record;
 pub mod setting;

@@ -2,6 +2,7 @@
 
 use crate::runs::class_names::class_names;
 use crate::runs::client_updates::{ClientUpdates, client_updates};
+use crate::runs::clusters::{Clusters, clusters};
 use crate::runs::test_rows::TestRows;
 use fedtvd_core::round::{ClientId, Drift, MissedClass, RoundRecord, Spread};
 use fedtvd_run::collapse::Detector;
@@ -71,6 +72,8 @@ pub struct Record {
     pub participants: BTreeMap<ClientId, Participant>,
     /// What became of the updates of every client that was selected.
     pub client_updates: BTreeMap<ClientId, ClientUpdates>,
+    /// Which clients share a model, round by round; empty under a strategy with one model.
+    pub clusters: Vec<Clusters>,
     /// Rounds with an alarm, and their alarms.
     pub alarms: Vec<(u32, String)>,
     /// Hash of the final model.
@@ -247,6 +250,7 @@ impl Record {
             bytes_down: lines.iter().map(|line| line.bytes_down).sum(),
             participants: participants(lines),
             client_updates: client_updates(lines),
+            clusters: clusters(lines),
             alarms: alarms(lines),
             model_hash: lines.last().map(|line| line.model_hash.clone()).unwrap_or_default(),
             config,

@@ -10,7 +10,7 @@ use fedtvd_core::round::{Mode, Run};
 use fedtvd_core::rules::{Extent, NotationError, Strategy};
 use fedtvd_core::train::{ClassWeights, ClassWeightsError, Local};
 use fedtvd_data::set::DataOptions;
-use fedtvd_data::split::{Shift, ShiftKind, SplitKind, SplitOptions};
+use fedtvd_data::split::{Planted, Shift, ShiftKind, SplitKind, SplitOptions};
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -209,6 +209,7 @@ fn split(config: &Config) -> SplitOptions {
         alpha_even: number(config, "split.alpha_even"),
         file: some_text(config, "split.file").map(PathBuf::from),
         shift: shift(config),
+        groups: Planted(whole(config, "split.groups") as usize),
         seed: None,
     }
 }

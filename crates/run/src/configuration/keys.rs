@@ -139,6 +139,12 @@ pub const ALL: &[Key] = &[
         SHARE,
         "greatest shift: fraction of 180° (rotation), loss of contrast, or noise as a fraction of the range of values",
     )),
+    later(Param::whole(
+        "split.groups",
+        1,
+        (1, 100),
+        "number of planted groups: client k is in group k mod groups, which has its labels shifted by its number; 1: none",
+    )),
     first(Param {
         name: "split.seed",
         kind: ParamKind::Seed,

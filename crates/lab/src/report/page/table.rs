@@ -4,6 +4,7 @@ use super::swatch;
 use crate::figures::escaped;
 use crate::report::cells::{Rank, TableCell};
 use crate::report::clients::{ClientLine, noteworthy};
+use crate::report::clusters::{HEADS, lines};
 use crate::report::findings::{Report, SettingReport};
 use crate::report::table::Table;
 use crate::report::timing::Timing;
@@ -119,6 +120,37 @@ pub(super) fn clients(part: &SettingReport) -> String {
         let why = updates.first_failure.clone().unwrap_or_else(|| "—".to_owned());
         text += &cell(&TableCell { text: why, value: None, rank: None });
         text += "</tr>\n";
+    }
+    text + "</tbody></table></div></details>\n"
+}
+
+/// Lines of the table of clusters; `clusters.csv` has all.
+const MOST_CLUSTERS: usize = 200;
+
+/// Which clients share a model, round by round; empty without strategies with several models.
+pub(super) fn clusters(part: &SettingReport) -> String {
+    let all = lines(part);
+    if all.is_empty() {
+        return String::new();
+    }
+    let shown = match all.len() {
+        many if many > MOST_CLUSTERS => {
+            format!(" (the first {MOST_CLUSTERS} of {many} changes, see clusters.csv)")
+        }
+        _ => String::new(),
+    };
+    let mut text = format!(
+        "<details class=\"about\"><summary>Clients that share a model{shown}</summary>\n\
+         <div class=\"scroll\"><table>\n<thead><tr>"
+    );
+    HEADS.iter().for_each(|name| text += &format!("<th scope=\"col\">{name}</th>"));
+    text += "</tr></thead>\n<tbody>\n";
+    for [strategy, seed, rounds, clients] in all.iter().take(MOST_CLUSTERS) {
+        let [strategy, seed, rounds, clients] = [strategy, seed, rounds, clients].map(|cell| escaped(cell));
+        let _ = writeln!(
+            text,
+            "<tr><th scope=\"row\">{strategy}</th><td>{seed}</td><td>{rounds}</td><td style=\"text-align: left\">{clients}</td></tr>"
+        );
     }
     text + "</tbody></table></div></details>\n"
 }
