@@ -7,6 +7,7 @@ The same program as the command ``fedtvd``: the same configuration, names, run d
 >>> run.rounds.accuracy.iloc[-1]  # doctest: +SKIP
 """
 
+from ._devices import install, model
 from ._errors import FedtvdError, RequestError, WorkError
 from ._labels import split, tvd, weights
 from ._results import Comparison, Report, Run, Sweep
@@ -23,6 +24,7 @@ __all__ = [
     "Sweep",
     "WorkError",
     "compare",
+    "model",
     "report",
     "resume",
     "run",
@@ -35,3 +37,5 @@ __all__ = [
     "weights",
 ]
 __version__ = "0.1.0"
+
+install()

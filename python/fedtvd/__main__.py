@@ -41,6 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:
             print(f"fedtvd: {path}: {type(error).__name__}: {error}", file=sys.stderr)
             return 2
+    if words and words[0] == "bench":
+        try:
+            from fedtvd.torch import bench
+        except ModuleNotFoundError as error:
+            print(f"fedtvd: bench needs PyTorch: {error}", file=sys.stderr)
+            return 2
+        return bench.main(words[1:])
     return _native.main(words)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ._call import call
 from ._config import Config, Settings, arguments, grid_text
 from ._data import Data, data_settings
+from ._devices import registered
 from ._results import Comparison, Report, Run, Sweep
 
 _Path: TypeAlias = "str | os.PathLike[str]"
@@ -25,6 +26,8 @@ def run(
     out: _Path | None = None,
     workers: int | None = None,
     data_dir: _Path | None = None,
+    device: str | None = None,
+    model: Callable[..., Any] | None = None,
     quiet: bool = False,
 ) -> Run:
     """Runs one experiment, as ``fedtvd run`` does.
@@ -32,9 +35,13 @@ def run(
     ``config`` is a TOML file or a dictionary of keys, ``set`` has further keys. ``data`` is a name or path, or four arrays
     ``(x_train, y_train, x_test, y_test)``, ``classes`` the names of their classes. Ctrl-C saves and stops after the current round;
     :func:`resume` continues.
+
+    ``device`` is ``cuda``, ``cuda:1``, ``mps`` or ``cpu-torch``. ``model`` is a function that makes a ``torch.nn.Module``; it is registered
+    under its name, as :func:`fedtvd.model` does.
     """
-    given = arguments(config, {**(set or {}), **data_settings(data, classes)})
-    return Run(call(["run", *given, *_options(out, workers, data_dir)], quiet)["directory"])
+    chosen = {} if model is None else {"model.name": registered(model)}
+    given = arguments(config, {**(set or {}), **data_settings(data, classes), **chosen})
+    return Run(call(["run", *given, *_options(out, workers, data_dir, device)], quiet)["directory"])
 
 
 def resume(
@@ -44,11 +51,12 @@ def resume(
     from_round: int | None = None,
     workers: int | None = None,
     data_dir: _Path | None = None,
+    device: str | None = None,
     quiet: bool = False,
 ) -> Run:
     """Resumes a run with bit-identical results; from an earlier round, or longer with ``set={"rounds": …}``, if wanted."""
     back = [] if from_round is None else [f"--from={from_round}"]
-    given = [os.fspath(directory), *arguments(set), *back, *_options(None, workers, data_dir)]
+    given = [os.fspath(directory), *arguments(set), *back, *_options(None, workers, data_dir, device)]
     call(["resume", *given], quiet)
     return Run(directory)
 
@@ -58,9 +66,10 @@ def verify(
     *,
     workers: int | None = None,
     data_dir: _Path | None = None,
+    device: str | None = None,
 ) -> dict[str, Any]:
     """Recomputes a run and compares every bit; the answer is that of ``fedtvd verify --json``."""
-    return dict(call(["verify", os.fspath(directory), *_options(None, workers, data_dir)], quiet=True))
+    return dict(call(["verify", os.fspath(directory), *_options(None, workers, data_dir, device)], quiet=True))
 
 
 def compare(
@@ -75,6 +84,7 @@ def compare(
     out: _Path | None = None,
     workers: int | None = None,
     data_dir: _Path | None = None,
+    device: str | None = None,
     quiet: bool = False,
 ) -> Comparison:
     """Compares strategies over seeds, as ``fedtvd compare`` does; the same call again resumes.
@@ -88,7 +98,7 @@ def compare(
         given, words = [*given, "--set", f"seed={seeds[0]}"], "1"
     options = [f"--strategies={','.join(strategies)}", f"--seeds={words}"]
     options += [] if rounds is None else [f"--rounds={rounds}"]
-    return Comparison(call(["compare", *given, *options, *_options(out, workers, data_dir)], quiet))
+    return Comparison(call(["compare", *given, *options, *_options(out, workers, data_dir, device)], quiet))
 
 
 def sweep(
@@ -101,6 +111,7 @@ def sweep(
     out: _Path | None = None,
     workers: int | None = None,
     data_dir: _Path | None = None,
+    device: str | None = None,
     quiet: bool = False,
 ) -> Sweep:
     """Runs all combinations of the lists in ``grid``, or in the file's table ``[sweep]``; the same call again resumes.
@@ -108,7 +119,7 @@ def sweep(
     >>> fedtvd.sweep({"rounds": 50}, {"strategy.name": ["fedavg", "fedtvd"], "seed": [1, 2, 3]})  # doctest: +SKIP
     """
     values = {**(set or {}), **data_settings(data, classes)}
-    options = _options(out, workers, data_dir)
+    options = _options(out, workers, data_dir, device)
     if grid is None:
         return Sweep(call(["sweep", *arguments(config, values), *options], quiet))
     if config is not None and not isinstance(config, dict):
@@ -142,6 +153,6 @@ def strategies() -> list[dict[str, Any]]:
     return list(call(["strategies"], quiet=True))
 
 
-def _options(out: _Path | None, workers: int | None, data_dir: _Path | None) -> list[str]:
-    given = {"--out": out, "--workers": workers, "--data": data_dir}
+def _options(out: _Path | None, workers: int | None, data_dir: _Path | None, device: str | None) -> list[str]:
+    given = {"--out": out, "--workers": workers, "--data": data_dir, "--device": device}
     return [f"{name}={os.fspath(value) if isinstance(value, os.PathLike) else value}" for name, value in given.items() if value is not None]

@@ -4,6 +4,7 @@
 mod call;
 mod labels;
 mod rules;
+mod torch;
 
 use pyo3::prelude::*;
 
@@ -16,4 +17,6 @@ mod _native {
     use crate::labels::{released_distance, split, tvd};
     #[pymodule_export]
     use crate::rules::register;
+    #[pymodule_export]
+    use crate::torch::{conformance, register_devices, register_module};
 }

@@ -132,6 +132,16 @@ pub enum SetupError {
         /// Why they cannot be matched.
         why: ChainError,
     },
+    /// A strategy that begins with several models.
+    #[error(
+        "{strategy} begins with several models, and the source of model {model} makes one; choose another model or another strategy"
+    )]
+    SeveralModels {
+        /// The strategy.
+        strategy: String,
+        /// The model.
+        model: String,
+    },
     /// A strategy that carries batch statistics, for a model with other buffers.
     #[error(
         "{strategy} carries the statistics of batch norms, and the model has a buffer {tensor} that is none; choose another model \
@@ -177,6 +187,7 @@ impl Setup {
         let (samples, classes) = (shifted.map_or(loaded.samples, Arc::new), samples.classes());
         let model = definition(experiment, samples.shape(), classes)?;
         let layout = Arc::new(model.layout()?);
+        let parts = parts(experiment, &model, &layout)?;
         let training = match &experiment.liars {
             None => Arc::clone(&samples),
             Some(liars) => {
@@ -201,7 +212,7 @@ impl Setup {
             names,
             notes,
             model,
-            parts: parts(experiment, &layout)?,
+            parts,
             layout,
             data_checksum,
             schema_hash,
@@ -224,8 +235,16 @@ fn standardised(
 }
 
 /// What travels of a model under the experiment's strategy, and what stays at the clients.
-pub fn parts(experiment: &Experiment, layout: &Arc<Layout>) -> Result<Parts, SetupError> {
+pub fn parts(
+    experiment: &Experiment,
+    model: &ModelDefinition,
+    layout: &Arc<Layout>,
+) -> Result<Parts, SetupError> {
     let strategy = &experiment.run.strategy;
+    if let (true, ModelDefinition::Other(other)) = (strategy.models() > 1, model) {
+        let (strategy, model) = (strategy.label.clone(), other.other.clone());
+        return Err(SetupError::SeveralModels { strategy, model });
+    }
     let parts = strategy.parts(layout);
     if let Some(stays) = strategy.sharing.stays() {
         let label = || strategy.label.clone();

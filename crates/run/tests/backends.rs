@@ -196,6 +196,8 @@ fn a_model_without_layers_is_refused_by_what_needs_them() {
         assert!(why.starts_with(&format!("{strategy} keeps {stays} at each client")), "{why}");
         assert!(why.contains("which tensors these are is not known"), "{why}");
     }
+    let why = refused("ifca", second("second"));
+    assert!(why.contains("begins with several models, and the source of model by-hand makes one"), "{why}");
 }
 
 #[test]

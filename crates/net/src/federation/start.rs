@@ -323,7 +323,7 @@ impl Model {
     fn of(experiment: &Experiment, info: &DatasetInfo, device: &Device) -> Result<Self, FederationError> {
         let definition = definition(experiment, info.shape, info.classes).map_err(RunError::from)?;
         let layout = definition.layout().map_err(SetupError::from).map_err(RunError::from)?;
-        let parts = parts(experiment, &Arc::new(layout)).map_err(RunError::from)?;
+        let parts = parts(experiment, &definition, &Arc::new(layout)).map_err(RunError::from)?;
         // Sites train a model that is not made of layers; this machine may know nothing but its tensors.
         if definition.network().is_some() {
             let values = Values::Floats(vec![0.0; info.shape.iter().product()]);
