@@ -28,11 +28,11 @@ def test_the_device_has_every_property_that_a_trainer_must_have() -> None:
 
 @pytest.mark.parametrize("strategy", ["fedavg", "fedtvd+balanced", "scaffold", "fedprox", "feddyn", "fednova+fedadam"])
 def test_a_round_is_that_of_the_programs_own_kernels(strategy: str) -> None:
-    config = {**ONE, "strategy.name": strategy}
+    # Large batches: hundreds of steps would amplify the difference in rounding, to 5e-4 for fedavg in batches of 32.
+    config = {**ONE, "strategy.name": strategy, "local.batch": 512}
     own = vector(fedtvd.run(config, out="own", quiet=True))
     found = vector(fedtvd.run(config, device="cpu-torch", out="torch", quiet=True))
-    # Rounding differs, and hundreds of steps with max pooling amplify it: 5e-4 was measured for fedavg.
-    assert numpy.linalg.norm(found - own) < 2e-3 * numpy.linalg.norm(own)
+    assert numpy.linalg.norm(found - own) < 1e-5 * numpy.linalg.norm(own)
 
 
 def test_repeated_runs_have_the_same_bits_and_are_verified() -> None:
