@@ -47,6 +47,12 @@ pub trait LocalRule: Debug + Send + Sync {
         trainer: &mut dyn Trainer,
     ) -> Result<Trained, TrainFailure>;
 
+    /// Epochs over its samples that a client may be asked for in a round of `local` epochs: more if it trains more than
+    /// the shared model.
+    fn epochs(&self, local: u32) -> u64 {
+        u64::from(local)
+    }
+
     /// The model that the client itself uses, if it keeps one beside the shared model. `model` is the newest shared model
     /// with the client's own tensors, `memory` what the client remembers.
     fn own_model(&self, _model: &Params, _memory: Option<&Memory>) -> Option<Params> {

@@ -59,6 +59,11 @@ struct Ditto {
 }
 
 impl LocalRule for Ditto {
+    fn epochs(&self, local: u32) -> u64 {
+        let own = if self.epochs == 0 { local } else { self.epochs };
+        u64::from(local) + u64::from(own)
+    }
+
     fn needs(&self) -> Needs {
         Needs { remembers: true, own_model: true, ..Needs::default() }
     }

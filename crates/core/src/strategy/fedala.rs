@@ -64,7 +64,7 @@ pub(super) const SPEC: Spec = Spec {
         ),
         Param::whole(
             "mixing_epochs",
-            100,
+            50,
             (1, 10_000),
             "at first, weights are learned for at most this many epochs",
         ),
@@ -186,6 +186,10 @@ fn kept(memory: Option<&Memory>, len: usize) -> Option<Kept<'_>> {
 }
 
 impl LocalRule for Mixing {
+    fn epochs(&self, local: u32) -> u64 {
+        self.epochs + u64::from(local)
+    }
+
     fn needs(&self) -> Needs {
         Needs { remembers: true, own_model: true, ..Needs::default() }
     }

@@ -65,6 +65,10 @@ struct HeadThenBody {
 }
 
 impl LocalRule for HeadThenBody {
+    fn epochs(&self, local: u32) -> u64 {
+        u64::from(self.epochs) + u64::from(local)
+    }
+
     fn needs(&self) -> Needs {
         Needs::default()
     }

@@ -8,13 +8,16 @@ use crate::client::sent_log::SentLog;
 use crate::wire;
 use fedtvd_core::labels::Ask;
 use fedtvd_core::model::{Layout, ModelDefinition};
+use fedtvd_core::rules::notation;
 use fedtvd_core::train::Optimizer;
 use fedtvd_run::backend::{BackendError, Device};
 
 /// Checks what the server's welcome announces.
 pub(crate) fn check_welcome(policy: &Policy, welcome: &wire::Welcome) -> Result<(), Violation> {
     policy.check_strategy(&welcome.strategy)?;
-    policy.check_epochs(welcome.epochs)?;
+    // A strategy that this version does not know is refused with the first job.
+    let strategy = notation::strategy(&welcome.strategy, []);
+    policy.check_epochs(strategy.map_or(u64::from(welcome.epochs), |it| it.local.epochs(welcome.epochs)))?;
     // A statistic that cannot be read is refused when the survey asks for it.
     serde_json::from_str(&welcome.ask).map_or(Ok(()), |ask| policy.check_statistic(ask))
 }
@@ -89,4 +92,28 @@ pub(crate) fn disclosures(
         });
     }
     leaves
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn epochs_count_with_all_that_a_strategy_trains_at_the_site() {
+        let policy = Policy { epochs: 10, ..Policy::default() };
+        let check = |strategy: &str, epochs| {
+            let welcome = wire::Welcome { strategy: strategy.into(), epochs, ..Default::default() };
+            check_welcome(&policy, &welcome).map_err(|violation| violation.to_string())
+        };
+        let refused = |epochs| Err(format!("the site's policy does not allow {epochs} epochs (epochs = 10)"));
+        assert_eq!(check("fedavg", 10), Ok(()));
+        assert_eq!(check("fedavg", 11), refused(11));
+        assert_eq!((check("ditto", 5), check("ditto", 6)), (Ok(()), refused(12)));
+        assert_eq!(check("ditto:own_epochs=9", 2), refused(11));
+        assert_eq!(
+            (check("fedrep:head_epochs=8", 2), check("fedrep:head_epochs=8", 3)),
+            (Ok(()), refused(11))
+        );
+        assert_eq!(check("fedala:mixing_epochs=9", 2), refused(11));
+    }
 }

@@ -4,7 +4,6 @@
 
 use fedtvd_core::labels::Ask;
 use fedtvd_core::rules::notation;
-use fedtvd_core::train::Local;
 use serde::{Deserialize, Serialize};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -87,7 +86,10 @@ const KEYS: [(&str, &str); 10] = [
         "strategies",
         "Strategies that this site trains with, such as [\"fedavg\", \"fedtvd\", \"balanced\"]; all if empty.",
     ),
-    ("epochs", "Greatest number of local epochs per round."),
+    (
+        "epochs",
+        "Greatest number of epochs over the site's samples per round, of all that a strategy trains there.",
+    ),
     ("model-megabytes", "Greatest size of a model."),
     ("memory-megabytes", "Greatest amount of memory that training may take, besides the data."),
     (
@@ -215,14 +217,11 @@ impl Policy {
         })
     }
 
-    /// Checks how a job trains.
-    pub fn check_local(&self, local: &Local) -> Result<(), Violation> {
-        self.check_epochs(local.epochs)
-    }
-
-    /// Checks the number of epochs per round.
-    pub fn check_epochs(&self, epochs: u32) -> Result<(), Violation> {
-        unless(epochs <= self.epochs, || Violation::new(format!("{epochs} epochs"), "epochs", self.epochs))
+    /// Checks the number of epochs per round, of all that is trained.
+    pub fn check_epochs(&self, epochs: u64) -> Result<(), Violation> {
+        unless(epochs <= u64::from(self.epochs), || {
+            Violation::new(format!("{epochs} epochs"), "epochs", self.epochs)
+        })
     }
 
     /// Checks whether a table's columns may be described.

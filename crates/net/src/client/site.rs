@@ -11,7 +11,7 @@ use fedtvd_core::labels::{Ask, Reference, size};
 use fedtvd_core::memory::Memory;
 use fedtvd_core::model::{DefinitionError, ModelDefinition, Params, Parts};
 use fedtvd_core::round::{ClientData, ClientEvaluation, ClientFailure, ClientId, Job};
-use fedtvd_core::rules::{Needs, notation};
+use fedtvd_core::rules::{Strategy, notation};
 use fedtvd_core::train::client::train;
 use fedtvd_core::train::{Augment, Evaluation, Local, Samples, Trainer};
 use fedtvd_data::set::LoadError;
@@ -313,7 +313,7 @@ impl Site {
         if reference != classes {
             return bad(format!("its reference has {reference} shares, but there are {classes} classes"));
         }
-        if let Err(violation) = self.check(&job, &strategy.needs(), bytes.len()) {
+        if let Err(violation) = self.check(&job, &strategy, bytes.len()) {
             return Ok(Answer::Refused(violation));
         }
         let memory = match job.accepted {
@@ -336,9 +336,9 @@ impl Site {
     }
 
     /// Whether the site's policy allows a job that arrived in this number of bytes.
-    fn check(&self, job: &Job, needs: &Needs, bytes: usize) -> Result<(), Violation> {
+    fn check(&self, job: &Job, strategy: &Strategy, bytes: usize) -> Result<(), Violation> {
         self.policy.check_strategy(&job.offer.strategy)?;
-        self.policy.check_local(&job.offer.local)?;
+        self.policy.check_epochs(strategy.local.epochs(job.offer.local.epochs))?;
         if let Some(samples) = job.offer.class_weights.effective_samples(&self.data.counts) {
             self.policy.check_effective_samples(samples)?;
         }
@@ -351,7 +351,7 @@ impl Site {
         let model = (&self.device, &definition, layout.as_ref());
         check_memory(&self.policy, model, batch, optimizer).unwrap_or(Ok(()))?;
         let memory = self.device.training_memory(&definition, batch, optimizer).unwrap_or(0);
-        self.policy.check_memory(memory + job_memory(layout, needs, bytes))
+        self.policy.check_memory(memory + job_memory(layout, &strategy.needs(), bytes))
     }
 
     /// The largest job or model that the server can have for this site.
