@@ -152,7 +152,7 @@ impl<'a> AgreementView<'a> {
             ),
         };
         format!(
-            "As {name}, this site would take part in run {run}: {rounds} rounds of {strategy}, {mode} mode, {epochs} epochs per round on \
+            "As {name}, this site would take part in run {run}: {rounds} rounds of {strategy}, {mode} mode, local epochs per round: {epochs}, on \
              {training} training samples ({holdout} held out), a model of {model_values} values.\n\
              {would}:\n{}\
              {refused}\

@@ -157,7 +157,7 @@ fn agreements(server: &str, data: &str, identity: &str, state: &str) {
     let refused = fedtvd(&[&join[..], &["--policy", &narrow]].concat());
     assert_eq!(refused.code, 1, "{}", refused.out);
     for part in
-        ["1 epochs (epochs = 0)", "(min-samples = 1000000)", "it would send:\n  - at enrolment: number of"]
+        [" epochs (epochs = 0)", "(min-samples = 1000000)", "it would send:\n  - at enrolment: number of"]
     {
         assert!(refused.out.contains(part), "{}", refused.out);
     }

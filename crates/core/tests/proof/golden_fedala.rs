@@ -123,7 +123,7 @@ fn weights_are_learned_until_the_losses_settle_or_the_epochs_end_and_later_for_o
     };
     // Losses change by less than 0.1 from the first one on; eleven of them are needed.
     assert_eq!(epochs("fedala", None), (11, 11));
-    assert_eq!(epochs("fedala:mixing_threshold=0", None), (100, 100));
+    assert_eq!(epochs("fedala:mixing_threshold=0", None), (50, 50));
     assert_eq!(epochs("fedala:mixing_threshold=0:mixing_epochs=17", None), (17, 17));
     assert_eq!(epochs("fedala", Some(&[0.2, 1.0, 0.5])), (1, 0));
 }
