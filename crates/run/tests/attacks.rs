@@ -87,7 +87,13 @@ fn every_false_claim_passes_the_checks_of_every_strategy() {
                     continue;
                 }
                 let layers = r#"model.layers=["conv 2 2x2", "batchnorm", "flatten", "linear"]"#;
-                let model = if shares { layers } else { "model.name=logistic" };
+                // And one that matches hidden units needs some to match.
+                let hidden = r#"model.layers=["flatten", "linear 6", "relu", "linear"]"#;
+                let model = match (shares, rules.contains(&Rule::Matching)) {
+                    (true, _) => layers,
+                    (_, true) => hidden,
+                    _ => "model.name=logistic",
+                };
                 let record = first_round(
                     spec.name,
                     &[
